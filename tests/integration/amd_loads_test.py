@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from amd_switching import AGAIN, WISH, Switching, profile
+from amd_switching import AGAIN, CHANGED, WISH, Switching, profile
 from monitored import Refused
 from node import wait_until
 
@@ -16,7 +16,6 @@ ROUNDS = 1000 if os.environ.get("PENSTOCK_CHECK_ALL") == "1" else 60
 PARTS = {"SPX": 1, "DPX": 2, "QPX": 4, "CPX": 8}
 RESOURCES = {mode: f"amd.com/{mode.lower()}_nps1" for mode in PARTS}
 GPUS = range(8)
-CHANGED = 240  # seconds for a change of eight GPUs, at each of which the tree has 4,000 new files, on a machine that is busy otherwise
 pytestmark = pytest.mark.timeout(1200)
 
 

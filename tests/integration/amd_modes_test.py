@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from amd_switching import AGAIN, WISH, Switching, profile
+from amd_switching import AGAIN, CHANGED, WISH, Switching, profile
 from node import wait_until
+
+pytestmark = pytest.mark.timeout(1200)
 
 
 def test_a_label_divides_all_gpus_and_makes_them_whole_again(switching):
@@ -128,7 +130,7 @@ def test_after_a_reboot_gpus_that_are_to_be_divided_wait_and_those_of_another_ve
     why = "the devices of amd are being divided again after a reboot; the kubelet gets them after that, or at "
     wait_until(lambda: why in node.node.allocator("kubelet")["reason"], "the reason", seen=node.node.report)
     module.with_name("not_yet_loaded").rename(module)
-    wait_until(lambda: node.amd.modes == ["CPX"] * 8, "all GPUs to be divided", seen=node.layout)
+    wait_until(lambda: node.amd.modes == ["CPX"] * 8, "all GPUs to be divided", CHANGED, seen=node.layout)
     node.kubelet.healthy(64, "amd.com/gpu")
     told = node.kubelet.told("amd.com/gpu")
     assert len(told) == 64, f"no GPU was shown whole: {told}"
@@ -148,13 +150,13 @@ def test_a_mode_that_somebody_else_changed_stays_and_is_said(switching):
     kept = next(node.node.home.rglob("layout-amd.json"))
     wait_until(lambda: "label" not in json.loads(kept.read_text()), "the agent to see that the label is gone", seen=kept.read_text)
     node.wish("cpx")
-    wait_until(lambda: node.amd.modes == ["CPX"] * 8, "the profile to be applied once more", seen=lambda: node.amd.modes)
+    wait_until(lambda: node.amd.modes == ["CPX"] * 8, "the profile to be applied once more", CHANGED, seen=lambda: node.amd.modes)
     node.kubelet.healthy(64, "amd.com/gpu")
-    wait_until(lambda: node.layout().get("state") == "success" and "label" in json.loads(kept.read_text()), "the change to have ended", seen=node.layout)
+    wait_until(lambda: node.layout().get("state") == "success" and "label" in json.loads(kept.read_text()), "the change to have ended", CHANGED, seen=node.layout)
     node.amd.switch("SPX", gpus=(2,))
     node.kubelet.healthy(7 * 8, "amd.com/gpu")
     node.put(**{WISH: "cpx", AGAIN: "1"})
-    wait_until(lambda: node.amd.modes == ["CPX"] * 8, "DCM's second label to apply it", seen=lambda: node.amd.modes)
+    wait_until(lambda: node.amd.modes == ["CPX"] * 8, "DCM's second label to apply it", CHANGED, seen=lambda: node.amd.modes)
 
 
 def test_no_process_of_the_agent_opens_dev_kfd(switching):
@@ -176,7 +178,7 @@ def test_no_process_of_the_agent_opens_dev_kfd(switching):
 
 
 def awaited(node: Switching, memory: str = "NPS4") -> str:
-    wait_until(lambda: f"0, 1, 2, 3, 4, 5, 6, 7: {memory} was requested" in node.layout().get("reason", ""), "the request to be explained for each GPU",
+    wait_until(lambda: f"0, 1, 2, 3, 4, 5, 6, 7: {memory} was requested" in node.layout().get("reason", ""), "the request to be explained for each GPU", CHANGED,
                seen=lambda: (node.layout(), node.amd.written, node.node.log()[-3000:]))
     node.until("failure")
     return node.layout()["reason"]
@@ -194,7 +196,7 @@ def test_a_memory_mode_is_requested_and_the_profile_goes_on_once_the_driver_was_
     node.node.kill_agent()
     node.node.launch_agent()
     wait_until(lambda: all(node.amd.written.count((gpu, "NPS4")) >= 2 for gpu in range(8)), "an agent that cannot know of the request to repeat it",
-               seen=lambda: node.amd.written)
+               CHANGED, seen=lambda: node.amd.written)
     awaited(node)
     node.amd.reload()
     node.until("success")
@@ -224,9 +226,9 @@ def test_the_driver_is_loaded_again_once_no_gpu_is_in_use(switching):
     node.write(nps4=profile(("CPX", 8), memory="NPS4"))
     held = node.kubelet.start("ml", "train", 1, "amd.com/gpu")
     node.wish("nps4")
-    wait_until(lambda: "memory-partition cannot be requested while the device is held by pod ml/train" in node.layout().get("reason", ""), "the pod to be named", seen=node.layout)
+    wait_until(lambda: "memory-partition cannot be requested while the device is held by pod ml/train" in node.layout().get("reason", ""), "the pod to be named", CHANGED, seen=node.layout)
     node.until("failure")
-    wait_until(lambda: len(node.amd.requested) == 7, "the request of the others", seen=lambda: node.amd.written)
+    wait_until(lambda: len(node.amd.requested) == 7, "the request of the others", CHANGED, seen=lambda: node.amd.written)
     assert node.amd.loads == [] and len(held) == 1
     node.kubelet.end("ml", "train")
     node.until("success")
@@ -241,7 +243,7 @@ def test_a_driver_that_cannot_be_unloaded_is_explained_and_the_gpus_serve_on(swi
     node.write(nps4=profile(("CPX", 8), memory="NPS4"))
     node.amd.process(os.getpid())  # of KFD, on no GPU
     node.wish("nps4")
-    wait_until(lambda: "a display for example): modprobe: FATAL: Module amdgpu is in use" in node.layout().get("reason", ""), "the reason",
+    wait_until(lambda: "a display for example): modprobe: FATAL: Module amdgpu is in use" in node.layout().get("reason", ""), "the reason", CHANGED,
                seen=lambda: (node.layout(), node.amd.loads, node.node.log()[-3000:]))
     node.until("failure")
     assert node.amd.loads == ["-r amdgpu"]
@@ -263,10 +265,10 @@ def test_an_agent_that_ends_while_the_driver_is_loaded_again_leaves_it_loaded(sw
     os.mkfifo(gate)
     node.write(nps4=profile(("CPX", 8), memory="NPS4"))
     node.wish("nps4")
-    opened = wait_until(lambda: waited_for(gate), "modprobe to wait", seen=lambda: (node.layout(), node.node.log()[-3000:]))
+    opened = wait_until(lambda: waited_for(gate), "modprobe to wait", CHANGED, seen=lambda: (node.layout(), node.node.log()[-3000:]))
     node.node.kill_agent()
     node.node.launch_agent()
-    wait_until(lambda: "being loaded again" in str(node.node.report()), "the next agent to withhold the GPUs", seen=node.node.report)
+    wait_until(lambda: "being loaded again" in str(node.node.report()), "the next agent to withhold the GPUs", CHANGED, seen=node.node.report)
     assert node.amd.loads == []
     gate.unlink()
     os.close(opened)

@@ -11,6 +11,7 @@ from node import Node, wait_until
 NODE = "/api/v1/nodes/n1"
 WISH, STATE = "dcm.amd.com/gpu-config-profile", "dcm.amd.com/gpu-config-profile-state"
 AGAIN = "dcm.amd.com/apply-gpu-config-profile"
+CHANGED = 240  # seconds for a change of eight GPUs, at each of which the tree has 4,000 new files, on a machine that is busy otherwise
 
 
 def profile(*rules: tuple, skipped: tuple = (), memory: str = "NPS1") -> dict:
@@ -59,10 +60,10 @@ class Switching:
 
     def reason(self) -> str:
         """Why the layout is not there; while it is tried again there is none."""
-        return wait_until(lambda: self.layout().get("reason"), "the reason", seen=self.layout)
+        return wait_until(lambda: self.layout().get("reason"), "the reason", CHANGED, seen=self.layout)
 
     def until(self, state: str):
-        wait_until(lambda: self.state() == state, f"{STATE}={state}", seen=lambda: (self.state(), self.layout(), self.amd.written, self.node.log()[-3000:]))
+        wait_until(lambda: self.state() == state, f"{STATE}={state}", CHANGED, seen=lambda: (self.state(), self.layout(), self.amd.written, self.node.log()[-3000:]))
 
     def end(self):
         """Before the machine is removed, in which files are mounted."""

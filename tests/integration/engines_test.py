@@ -266,7 +266,7 @@ def test_killed_at_any_step_the_next_run_repairs_it(containerd, step):
     penstock = subprocess.Popen(containerd.command("configure", *CDI, "--executable-path", hang / "containerd"), start_new_session=True,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                 env=os.environ | {"PATH": f"{hang}:{os.environ['PATH']}"})
-    wait_until((containerd.home / "reached").exists, "the step to be reached", 60)
+    wait_until((containerd.home / "reached").exists, "the step to be reached")
     os.killpg(penstock.pid, signal.SIGKILL)
     penstock.wait()
     before = containerd.restarts()

@@ -14,7 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from node import Node, wait_until  # noqa: E402
+from node import PATIENCE, Node, wait_until  # noqa: E402
 
 CONFIG = "telemetry: {interval: 1s, holderLabels: ['experiment']}\nusage: {idleAfter: 2s}\n"
 PYTHON = "/usr/bin/python3"
@@ -60,7 +60,7 @@ def records(node: Node, folder: Path | None = None) -> list[dict]:
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
-def ends(node: Node, count: int, folder: Path | None = None, seconds: float = 60) -> list[dict]:
+def ends(node: Node, count: int, folder: Path | None = None, seconds: float = PATIENCE) -> list[dict]:
     """Waits for the end records of this many holders; returns them in the order of their ends."""
     def enough():
         found = [record for record in records(node, folder) if record["kind"] == "end"]
@@ -81,7 +81,7 @@ def await_samples(node: Node, seconds: float = 1.5, device: int = 0):
     def measured() -> float:
         return sum(row["measuredSeconds"] for row in usage(node, "--by", "device")["rows"] if row["by"]["device"] == uuid)
     before = measured()
-    wait_until(lambda: measured() > before + seconds, "samples", 60)
+    wait_until(lambda: measured() > before + seconds, "samples")
 
 
 def test_a_record_tells_what_the_machine_and_the_load_say(node):
@@ -168,12 +168,12 @@ def test_what_is_held_and_unused_is_listed(node):
     node.sim("set", "0", "utilisation=90")
     load(node, 0, 0, 1)
     load(node, 5, 0, 1)
-    idle = wait_until(lambda: json.loads(node.penstock("usage", "--idle", "-o", "json").stdout)["idle"], "an idle device", 60)
+    idle = wait_until(lambda: json.loads(node.penstock("usage", "--idle", "-o", "json").stdout)["idle"], "an idle device")
     assert [one["index"] for one in idle] == [5]
     assert idle[0]["idleSeconds"] >= 2 and idle[0]["user"] == "root"
     assert re.search(r"^5 .* root: ", node.penstock("usage", "--idle").stdout, re.M)
     node.sim("set", "5", "utilisation=50")
-    wait_until(lambda: "no held devices are idle" in node.penstock("usage", "--idle").stdout, "the device to be used", 60)
+    wait_until(lambda: "no held devices are idle" in node.penstock("usage", "--idle").stdout, "the device to be used")
 
 
 def test_sums_are_shown_in_each_form(node):
@@ -205,7 +205,7 @@ def test_a_full_disk_loses_nothing_and_says_so(make_node):
                     filler.write(bytes(512))
         for _ in range(20):  # more than fits into what is left of the file's last page
             finish(load(node, 0, 0, 1))
-        problem = wait_until(lambda: usage(node).get("problem"), "the problem to be reported", 60)
+        problem = wait_until(lambda: usage(node).get("problem"), "the problem to be reported")
         assert "No space left" in problem
         assert usage(node)["total"]["holders"] == 21, "records that are not written yet are included"
         written = next((disk / "records").iterdir()).read_text()
@@ -229,8 +229,8 @@ def test_a_line_that_was_torn_by_a_crash_is_passed_over(node):
     node.start_agent()
     assert usage(node)["total"]["holders"] == 1
     finish(load(node, 0, 0, 1))
-    wait_until(lambda: usage(node)["total"]["holders"] == 2, "the next record", 60)
-    wait_until(lambda: usage(node).get("damagedLines") == 1, "the torn line to be counted", 60)
+    wait_until(lambda: usage(node)["total"]["holders"] == 2, "the next record")
+    wait_until(lambda: usage(node).get("damagedLines") == 1, "the torn line to be counted")
 
 
 @pytest.mark.parametrize("label", ["noequals", "=x", "-a=x", "a b=x", "a=\x1b[2J", "k" * 129 + "=x"])

@@ -11,7 +11,7 @@ import cgroups
 from sockets import giving
 
 
-PATIENCE = 60  # seconds; only failing tests wait this long, so that slow machines pass
+PATIENCE = 120  # seconds; only failing tests wait this long, so that slow machines pass
 
 
 def wait_until(predicate, what: str, seconds: float = PATIENCE, every: float = 0.02, seen=None):
