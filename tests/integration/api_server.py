@@ -28,11 +28,11 @@ class ApiServer:
 
     def put(self, path: str, kind: str, **content):
         """`path`: "/api/v1/nodes/n1"."""
-        self.version += 1
-        metadata = {"name": path.rpartition("/")[2], "uid": path, "resourceVersion": str(self.version)} | content.pop("metadata", {})
+        metadata = {"name": path.rpartition("/")[2], "uid": path, "resourceVersion": str(self.version + 1)} | content.pop("metadata", {})
         if "/namespaces/" in path:
             metadata["namespace"] = path.split("/namespaces/")[1].split("/")[0]
         self.objects[path] = {"apiVersion": "v1", "kind": kind, "metadata": metadata} | content
+        self.version += 1  # last: a list that has this version has the object, because a watch that begins there does not send it
 
     def below(self, path: str, query: dict) -> list[dict]:
         name = query.get("fieldSelector", [""])[0].removeprefix("metadata.name=")
