@@ -2,6 +2,7 @@
 import contextlib
 import json
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import yaml
@@ -48,15 +49,17 @@ class Operator:
 
     def apply(self, *them: dict):
         """`kubectl apply --server-side`."""
+        self.fleet.kubectl("apply", "--server-side", "--force-conflicts", "-f", self.written(them))
+
+    def written(self, them: Iterable[dict]) -> Path:
+        """A file with these objects, in their order."""
         file = self.fleet.cluster.dir / "objects.json"
-        file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": them}))
-        self.fleet.kubectl("apply", "--server-side", "--force-conflicts", "-f", file)
+        file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(them)}))
+        return file
 
     def uninstall(self):
         """Leaves nothing by which an install of the chart could fail."""
-        for one in reversed(self.objects()):
-            space = ("-n", one["metadata"]["namespace"]) if "namespace" in one["metadata"] else ()
-            self.fleet.kubectl("delete", one["kind"], one["metadata"]["name"], *space, "--ignore-not-found")
+        self.fleet.kubectl("delete", "--ignore-not-found", "-f", self.written(reversed(self.objects())))
         self.fleet.kubectl("delete", "customresourcedefinition", *DEFINITIONS, "--ignore-not-found", "--timeout=60s")
 
     def delete(self, kind: str, name: str, *options):
