@@ -43,7 +43,9 @@ struct Job {
   std::string file;
   std::size_t most;
   uid_t uid;
+  ReadTimes times;
   bool given_up = false;
+  std::optional<base::TimePoint> ended;
   std::optional<base::Result<std::string>> content;
 };
 
@@ -58,8 +60,8 @@ class Readers {
 
   base::Result<std::string> Read(Job wanted) {
     std::unique_lock lock(mutex_);
-    const base::TimePoint begin = std::chrono::steady_clock::now();
-    if (hanging_.contains(wanted.uid) || !patience_.Has(wanted.uid, begin))
+    wanted.times.asked = std::chrono::steady_clock::now();
+    if (hanging_.contains(wanted.uid) || !patience_.Has(wanted.uid, wanted.times.asked))
       return Error(Code::kUnavailable, "processes of user " + std::to_string(wanted.uid) +
                                            " block the reading of their memory usage");
     if (idle_ <= queued_ && !Add())
@@ -69,8 +71,8 @@ class Readers {
     next_.push_back(job);
     ++queued_;
     wake_.notify_one();
-    done_.wait_for(lock, Patience::kOnce, [&] { return job->content.has_value(); });
-    patience_.Waited(job->uid, std::chrono::steady_clock::now() - begin);
+    Await(lock, *job);
+    patience_.Waited(job->uid, job->times, job->ended.value_or(std::chrono::steady_clock::now()));
     if (job->content) return *std::move(job->content);
     job->given_up = true;
     ++hanging_[job->uid];
@@ -79,6 +81,16 @@ class Readers {
   }
 
  private:
+  /// Returns when the content is there, or the wait was long enough. When that is changes as the
+  /// read begins.
+  void Await(std::unique_lock<std::mutex>& lock, const Job& job) {
+    while (!job.content) {
+      const base::TimePoint until = Patience::Until(job.times);
+      if (std::chrono::steady_clock::now() >= until) return;
+      changed_.wait_until(lock, until);
+    }
+  }
+
   bool Add() {
     if (readers_ >= kMaxReaders) return false;
     try {
@@ -97,12 +109,16 @@ class Readers {
       next_.pop_front();
       --queued_;
       --idle_;
+      job->times.begun = std::chrono::steady_clock::now();
+      changed_.notify_all();
       lock.unlock();
       auto content = ReadStart(job->process, job->file, job->most);
+      const base::TimePoint ended = std::chrono::steady_clock::now();
       lock.lock();
+      job->ended = ended;
       job->content = std::move(content);
       if (job->given_up && --hanging_[job->uid] == 0) hanging_.erase(job->uid);
-      done_.notify_all();
+      changed_.notify_all();
       if (idle_ >= kMaxIdle) break;
       ++idle_;
     }
@@ -110,7 +126,7 @@ class Readers {
   }
 
   std::mutex mutex_;
-  std::condition_variable wake_, done_;
+  std::condition_variable wake_, changed_;
   std::deque<std::shared_ptr<Job>> next_;
   std::size_t readers_ = 0, idle_ = 0, queued_ = 0;
   std::map<uid_t, int> hanging_;  // abandoned reads that have not returned, by user
@@ -126,7 +142,12 @@ bool Patience::Has(uid_t uid, base::TimePoint now) {
   return all_ < kOfAll && (user == by_user_.end() || user->second < kOfOneUser);
 }
 
-void Patience::Waited(uid_t uid, base::Duration time) {
+base::TimePoint Patience::Until(const ReadTimes& read) {
+  return read.begun ? *read.begun + kOnce : read.asked + kForAThread;
+}
+
+void Patience::Waited(uid_t uid, const ReadTimes& read, base::TimePoint ended) {
+  const base::Duration time = read.begun ? ended - *read.begun : base::Duration::zero();
   if (time <= kCounted) return;
   all_ += time;
   by_user_[uid] += time;
@@ -136,7 +157,7 @@ base::Result<std::string> ReadMemoryOf(const UniqueFd& process, const std::strin
                                        std::size_t most, uid_t uid) {
   UniqueFd own(::fcntl(process.get(), F_DUPFD_CLOEXEC, 0));
   if (!own) return base::ErrnoError(errno, "keep the folder of a process open");
-  return Readers::All().Read({std::move(own), file, most, uid, false, {}});
+  return Readers::All().Read({std::move(own), file, most, uid, {}, false, {}, {}});
 }
 
 }  // namespace penstock::os

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <sys/types.h>
@@ -16,12 +17,21 @@
 
 namespace penstock::os {
 
-/// The budget for waiting on reads: for the processes of one user, and for all together.
+/// When a read was asked for, and when a thread began it, if one has.
+struct ReadTimes {
+  base::TimePoint asked;
+  std::optional<base::TimePoint> begun;
+};
+
+/// The budget for waiting on reads: for the processes of one user, and for all together. A process
+/// answers for the time of the read alone: a busy machine may not let the threads run.
 class Patience {
  public:
-  /// Longest wait for one read.
+  /// Longest wait for one read, from when it begins.
   static constexpr base::Duration kOnce = std::chrono::milliseconds(500);
-  /// Only waits longer than this count, so that a busy machine does not use up the budget.
+  /// Longest wait for a thread to begin one.
+  static constexpr base::Duration kForAThread = std::chrono::seconds(2);
+  /// Only reads longer than this count.
   static constexpr base::Duration kCounted = std::chrono::milliseconds(50);
   /// Limits on counted waits within kWindow.
   static constexpr base::Duration kOfOneUser = std::chrono::seconds(1),
@@ -30,7 +40,10 @@ class Patience {
 
   /// Whether the budget allows waiting for a read from a process of this user.
   bool Has(uid_t uid, base::TimePoint now);
-  void Waited(uid_t uid, base::Duration time);
+  /// Until when to wait for a read that has not ended.
+  static base::TimePoint Until(const ReadTimes& read);
+  /// Takes a read that has ended, or that is not waited for any longer, from the budget.
+  void Waited(uid_t uid, const ReadTimes& read, base::TimePoint ended);
 
  private:
   base::TimePoint begin_{};

@@ -69,7 +69,7 @@ TEST(Patience, IsForEachUserAndForAll) {
   const base::TimePoint start = base::TimePoint{} + 1h;
   const auto waits = [&](uid_t uid) {
     if (!patience.Has(uid, start)) return false;
-    patience.Waited(uid, 500ms);
+    patience.Waited(uid, {start, start}, start + 500ms);
     return true;
   };
   EXPECT_TRUE(waits(1) && waits(1));
@@ -81,10 +81,19 @@ TEST(Patience, IsForEachUserAndForAll) {
 
 TEST(Patience, DoesNotCountWhatABusyMachineTakes) {
   Patience patience;
+  const base::TimePoint asked = base::TimePoint{} + 1h, begun = asked + 3s;
   for (int i = 0; i < 1000; ++i) {
-    EXPECT_TRUE(patience.Has(1, base::TimePoint{} + 1h));
-    patience.Waited(1, Patience::kCounted);
+    EXPECT_TRUE(patience.Has(1, asked));
+    patience.Waited(1, {asked, begun}, begun + Patience::kCounted);
   }
+  patience.Waited(1, {asked, std::nullopt}, asked + Patience::kForAThread);
+  EXPECT_TRUE(patience.Has(1, asked)) << "no thread read from the process";
+}
+
+TEST(Patience, GivesAReadItsTimeFromWhenItBegins) {
+  const base::TimePoint asked = base::TimePoint{} + 1h;
+  EXPECT_EQ(Patience::Until({asked, asked + 3s}), asked + 3s + Patience::kOnce);
+  EXPECT_EQ(Patience::Until({asked, std::nullopt}), asked + Patience::kForAThread);
 }
 
 }  // namespace
