@@ -153,6 +153,52 @@ def test_a_daemon_that_does_not_come_back_has_neither_file_nor_links(machine):
     assert machine.run("echo here").stdout == "here\n"
 
 
+# AMD's name of the runtime.
+
+# Prints the render nodes that a container can open; of the image's own making, too.
+OPEN_AMD = OPEN.replace("195", "226").replace("/dev/nvidia$i", "/dev/dri/renderD$i").replace("for i in 0 1 2", "for i in 128 129") \
+    .replace("mknod /m0 c 226 0", "mknod /m128 c 226 128").replace("mknod /m1 c 226 1 ", "mknod /m129 c 226 129 ").replace("mknod /m2 c 226 2 2>/dev/null", "true")
+
+
+def amd_specification() -> str:
+    """Two GPUs as the agent writes them; the second has a unique id."""
+    def node(path: str, major: int, minor: int) -> dict:
+        return {"path": path, "type": "c", "major": major, "minor": minor, "permissions": "rw"}
+
+    devices = [{"name": name, "containerEdits": {"deviceNodes": [node(f"/dev/dri/renderD{minor}", 226, minor) for minor in minors]}}
+               for name, minors in (("0", [128]), ("1", [129]), ("GPU-e3aa1c5bd7b5f051", [129]), ("all", [128, 129]))]
+    return json.dumps({"cdiVersion": "0.5.0", "kind": "amd.com/gpu", "devices": devices, "containerEdits": {"deviceNodes": [node("/dev/kfd", 511, 0)]}})
+
+
+def test_under_amds_name_containers_open_what_amds_variable_names(machine):
+    spec = Path("/run/cdi/amd.json")
+    spec.write_text(amd_specification())
+    try:
+        machine.configure("--restart-mode", "systemd")
+        links = machine.links()
+        # As amd-ctk: the runtime, and CDI. The links for `--gpus` are NVIDIA's, and are neither made for AMD nor taken back.
+        machine.penstock("runtime", "configure", "--runtime", "docker", "--vendor", "amd", "--restart-mode", "systemd")
+        assert set(json.loads(CONFIG.read_text())["runtimes"]) == {"nvidia", "amd"} and machine.links() == links
+        for value, opened in (("0", "128 128 "), ("1", "129 129 "), ("0-1", "128 128 129 129 "), ("0xe3aa1c5bd7b5f051", "129 129 "), ("all", "128 128 129 129 "),
+                              ("void", "")):
+            for runtime in ("amd", "nvidia"):  # each name serves the variables of all vendors
+                assert machine.run(OPEN_AMD, f"--runtime={runtime}", "-e", f"AMD_VISIBLE_DEVICES={value}").stdout == opened + "\n", (value, runtime)
+        assert machine.run(OPEN_AMD, "-e", "AMD_VISIBLE_DEVICES=all").stdout == "\n", "another runtime gives nothing"
+        missing = machine.run(OPEN_AMD, "--runtime=amd", "-e", "AMD_VISIBLE_DEVICES=7", check=False)
+        assert missing.returncode != 0 and 'there is no CDI device "amd.com/gpu=7"' in missing.stderr
+        machine.configure("--restart-mode", "systemd", verb="unconfigure")
+        assert not CONFIG.exists() and machine.remembers() == []
+    finally:
+        spec.unlink()
+
+
+def test_links_for_gpus_are_not_made_for_amd_alone(machine):
+    machine.penstock("runtime", "configure", "--runtime", "docker", "--vendor", "amd")
+    assert set(json.loads(CONFIG.read_text())["runtimes"]) == {"amd"} and machine.remembers() == ["docker.json"]
+    both = machine.configure("--vendor", "amd", "--nvidia-runtime-name", "x", check=False)
+    assert both.returncode == 2 and "pass one of them" in both.stderr
+
+
 # Malicious images.
 
 def test_an_image_that_asks_for_all_gets_what_its_user_said(machine):

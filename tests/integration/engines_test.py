@@ -187,6 +187,24 @@ def test_a_runtime_stands_beside_the_others_and_takes_over_their_settings(reques
     assert containerd.config.read_text() == containerd.first
 
 
+@pytest.mark.parametrize("version", ["containerd", "older"])
+def test_the_runtime_has_the_name_of_each_vendors_users(request, version):
+    """`amd` is what amd-ctk gives docker's users; here for containerd, beside the name that NVIDIA's users know."""
+    containerd = request.getfixturevalue(version)
+    containerd.succeeds("configure", "--runtime-path", RUNTIME)
+    first = containerd.config.read_text()
+    containerd.succeeds("configure", "--runtime-path", RUNTIME, "--vendor", "amd")
+    effect = containerd.effect()
+    assert effect.count(f'BinaryName = "{RUNTIME}"') == 2 and 'default_runtime_name = "runc"' in effect
+    for handler in ("nvidia", "amd"):
+        assert re.search(rf"\.containerd\.runtimes\.{handler}\.options\]", effect), effect
+    assert containerd.restarts() == 2 and containerd.answers()
+    assert "nothing changed" in containerd.succeeds("configure", "--runtime-path", RUNTIME, "--vendor", "amd")
+    assert "nothing changed" in containerd.succeeds("configure", "--runtime-path", RUNTIME, "--vendor", "nvidia") and first != containerd.config.read_text()
+    containerd.succeeds("unconfigure")
+    assert containerd.config.read_text() == containerd.first
+
+
 def test_containerd_1_6_has_no_cdi_and_nothing_is_written(older):
     done = older.run("configure", *CDI)
     assert done.returncode == 1 and "containerd 1.6 does not support CDI" in done.stderr
@@ -318,14 +336,16 @@ def test_podman_knows_the_runtime_and_needs_nothing_for_cdi(request, tmp_path):
         {penstock} configure {memory}
         test ! -e /etc/containers/containers.conf.d
         {penstock} configure {memory} --runtime-path {shutil.which("runc")} --nvidia-runtime-name nvidia
+        {penstock} configure {memory} --runtime-path {shutil.which("runc")} --vendor amd
         podman --root /mnt/storage --runroot /mnt/run --runtime nvidia info --format '{{{{.Host.OCIRuntime.Path}}}}'
+        podman --root /mnt/storage --runroot /mnt/run --runtime amd info --format '{{{{.Host.OCIRuntime.Path}}}}'
         podman --root /mnt/storage --runroot /mnt/run --runtime crun info --format '{{{{.Host.OCIRuntime.Path}}}}'
         {penstock} unconfigure {memory}
         ls /etc/containers/containers.conf.d"""
     done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "podman reads CDI specifications without configuration" in done.stderr
-    assert [line for line in done.stdout.splitlines() if line.startswith("/")] == [shutil.which("runc"), shutil.which("crun")]
+    assert [line for line in done.stdout.splitlines() if line.startswith("/")] == [shutil.which("runc"), shutil.which("runc"), shutil.which("crun")]
     assert done.stdout.splitlines()[-1] == "removed /etc/containers/containers.conf.d/99-penstock.conf"
 
 

@@ -21,8 +21,11 @@ struct EngineReconciler::State {
   State(os::Loop& c, protocol::engine::cri::EngineWatcher& e, Options o)
       : control(c), engine(e), options(std::move(o)) {}
 
-  void Configure(api::EngineSetup next) {
-    if (std::exchange(wanted, next) == next) return;
+  void Configure(api::EngineSetup next, std::vector<std::string> names) {
+    if (next != api::EngineSetup::kRuntime) names.clear();
+    if (wanted == next && handlers == names) return;
+    wanted = next;
+    handlers = std::move(names);
     problem.clear();
     configured_for.reset();
     Reconcile();
@@ -35,9 +38,7 @@ struct EngineReconciler::State {
 
   DesiredConfig DesiredOf() const {
     DesiredConfig desired{.cdi = true};
-    if (wanted == api::EngineSetup::kRuntime)
-      for (const std::string& name : options.handlers)
-        desired.handlers.push_back({name, options.runtime});
+    for (const std::string& name : handlers) desired.handlers.push_back({name, options.runtime});
     return desired;
   }
 
@@ -93,6 +94,7 @@ struct EngineReconciler::State {
   protocol::engine::cri::EngineWatcher& engine;
   const Options options;
   api::EngineSetup wanted = api::EngineSetup::kOff;
+  std::vector<std::string> handlers;  // empty unless kRuntime is wanted
   std::string problem;
   std::optional<EngineAbilities> configured_for;  // what it was when it was last configured
   std::unique_ptr<EngineConfigurator> running;
@@ -104,7 +106,9 @@ EngineReconciler::EngineReconciler(os::Loop& control, protocol::engine::cri::Eng
 
 EngineReconciler::~EngineReconciler() = default;
 
-void EngineReconciler::Configure(api::EngineSetup wanted) { state_->Configure(wanted); }
+void EngineReconciler::Configure(api::EngineSetup wanted, std::vector<std::string> handlers) {
+  state_->Configure(wanted, std::move(handlers));
+}
 
 void EngineReconciler::EngineChanged() { state_->Reconcile(); }
 

@@ -21,15 +21,15 @@ class EngineReconciler {
     /// Changes are recorded there, so that they can be undone.
     std::string state_dir = "/var/lib/penstock";
     std::string proc_root = "/proc";
-    std::string runtime;                ///< penstock-runtime, as a path that the engine sees
-    std::vector<std::string> handlers;  ///< the names under which engines know it
+    std::string runtime;  ///< penstock-runtime, as a path that the engine sees
   };
   /// `engine` must outlive this object.
   EngineReconciler(os::Loop& control, protocol::engine::cri::EngineWatcher& engine,
                    Options options);
   ~EngineReconciler();
 
-  void Configure(api::EngineSetup wanted);
+  /// `handlers`: the names under which the engine is to know the runtime, if that is wanted.
+  void Configure(api::EngineSetup wanted, std::vector<std::string> handlers);
 
   /// The engine has changed.
   void EngineChanged();

@@ -62,15 +62,14 @@ class EngineReconcilerTest : public testing::Test {
           loop_, *watcher_,
           EngineReconciler::Options{.state_dir = folder_ / "state",
                                     .proc_root = machine_.proc(),
-                                    .runtime = "/opt/penstock-runtime",
-                                    .handlers = {"nvidia"}});
+                                    .runtime = "/opt/penstock-runtime"});
       on_engine_ =
           watcher_->published().Subscribe([this](const auto&) { setup_->EngineChanged(); });
-      setup_->Configure(wanted);
+      setup_->Configure(wanted, handlers_);
     });
   }
   void Configure(api::EngineSetup wanted) {
-    On([&] { setup_->Configure(wanted); });
+    On([&] { setup_->Configure(wanted, handlers_); });
   }
   /// Whether the engine answered with this version and the answer was processed.
   bool IsKnownAs(const std::string& version) {
@@ -116,6 +115,7 @@ class EngineReconcilerTest : public testing::Test {
                     drop_in_ = folder_ / "etc/conf.d/99-penstock.toml";
   FakeEngine engine_{socket_};
   os::Loop loop_{"test"}, io_{"io"};
+  std::vector<std::string> handlers_ = {"nvidia"};
   std::unique_ptr<EngineWatcher> watcher_;
   std::unique_ptr<EngineReconciler> setup_;
   base::Subscription on_engine_;
@@ -145,6 +145,28 @@ TEST_F(EngineReconcilerTest, LeavesAnEngineAloneThatHasWhatIsWanted) {
   EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 2; }));
   EXPECT_THAT(DropIn(), HasSubstr("/opt/penstock-runtime"));
   EXPECT_EQ(Attempts(), 1u);
+}
+
+TEST_F(EngineReconcilerTest, AddsAHandlerThatIsNeededLaterBesideTheFirst) {
+  Begin(kCdiOn, kRuntime);
+  EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 2; }));
+  EXPECT_THAT(DropIn(), Not(HasSubstr("acme")));
+  handlers_ = {"acme", "nvidia"};
+  Configure(kRuntime);
+  EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 3; }));
+  EXPECT_THAT(DropIn(), testing::AllOf(HasSubstr("runtimes.acme"), HasSubstr("runtimes.nvidia")));
+  Configure(kRuntime);
+  EXPECT_EQ(Attempts(), 2u);
+}
+
+TEST_F(EngineReconcilerTest, HandlersDoNotMatterWhereOnlyCdiIsWanted) {
+  Begin(kCdiOff, kCdi);
+  EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 2; }));
+  handlers_ = {"acme"};
+  Configure(kCdi);
+  Configure(kRuntime);
+  EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 3; }));
+  EXPECT_EQ(Attempts(), 2u);
 }
 
 TEST_F(EngineReconcilerTest, DoesNothingUntilSomethingIsWanted) {

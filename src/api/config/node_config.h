@@ -143,7 +143,7 @@ enum class DeviceList { kEnvvar, kVolumeMounts, kCdiAnnotations, kCdiCri };
 enum class EngineSetup {
   kOff,      ///< nothing
   kCdi,      ///< enables the injection of CDI devices, where it is not enabled
-  kRuntime,  ///< kCdi, and penstock-runtime under the name "nvidia"
+  kRuntime,  ///< kCdi, and penstock-runtime under the names of the vendors that are there
 };
 
 struct ContainersConfig {

@@ -38,13 +38,6 @@ base::Status InstallAll(const std::string& from, const std::string& to) {
   return {};
 }
 
-std::vector<std::string> RuntimeHandlers() {
-  std::vector<std::string> names;
-  for (const device::Dialect* dialect : backend::Dialects())
-    if (!dialect->runtime_handler().empty()) names.emplace_back(dialect->runtime_handler());
-  return names;
-}
-
 /// What an engine that does not read the groups leaves to do.
 std::string WhyNoGroups(const EngineAbilities& engine) {
   return Describe(engine) +
@@ -61,6 +54,17 @@ std::string WhyOff(const api::NodeConfig& config) {
 
 }  // namespace
 
+std::vector<std::string> RuntimeHandlersOf(const node::inventory::Snapshot& inventory) {
+  std::vector<std::string> names;
+  for (const node::inventory::VendorEntry& vendor : inventory.vendors) {
+    if (vendor.driver == nullptr && vendor.reason.empty()) continue;
+    const device::Dialect* dialect = backend::FindDialect(vendor.vendor);
+    if (dialect != nullptr && !dialect->runtime_handler().empty())
+      names.emplace_back(dialect->runtime_handler());
+  }
+  return names;
+}
+
 node::cdi::Groups GroupsFor(api::Switch configured, const std::optional<EngineAbilities>& engine) {
   if (configured == api::Switch::kOff) return {};
   node::cdi::Groups groups{.for_users = configured == api::Switch::kOn};
@@ -72,7 +76,8 @@ node::cdi::Groups GroupsFor(api::Switch configured, const std::optional<EngineAb
 Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
                        node::inventory::Inventory& inventory, std::string own_folder,
                        bool kubelet_allocator, const std::function<void()>& changed)
-    : own_folder_(std::move(own_folder)),
+    : inventory_(inventory),
+      own_folder_(std::move(own_folder)),
       folder_(config.paths.cdi_root),
       config_(config.cdi),
       why_off_(WhyOff(config)) {
@@ -86,8 +91,7 @@ Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeCon
         control, *engine_,
         adapter::kubelet::EngineReconciler::Options{.state_dir = config.paths.state_dir,
                                                     .proc_root = config.paths.proc_root,
-                                                    .runtime = HostFolder() + "/penstock-runtime",
-                                                    .handlers = RuntimeHandlers()});
+                                                    .runtime = HostFolder() + "/penstock-runtime"});
     on_engine_ = engine_->published().Subscribe([this, changed](const auto&) {
       engine_setup_->EngineChanged();
       Regroup();
@@ -119,9 +123,24 @@ void Containers::WriteSpecifications(os::Loop& control, base::Executor& io,
 }
 
 void Containers::Begin(const api::NodeConfig& config) {
-  if (engine_setup_) engine_setup_->Configure(config.containers.configure_engine);
   begun_ = true;
+  engine_wanted_ = config.containers.configure_engine;
+  SetUpEngine();
   BeginToWrite();
+}
+
+void Containers::DevicesChanged() {
+  SetUpEngine();
+  if (writer_) writer_->DevicesChanged();
+}
+
+/// Not before the first look at the devices: the engine would be restarted once more for the
+/// vendors that it finds. A vendor that goes leaves its handler, for which no restart is worth it.
+void Containers::SetUpEngine() {
+  if (!engine_setup_ || !begun_) return;
+  for (std::string& name : RuntimeHandlersOf(*inventory_.published().Get()))
+    handlers_.insert(std::move(name));
+  engine_setup_->Configure(engine_wanted_, {handlers_.begin(), handlers_.end()});
 }
 
 /// Not before the engine was asked: what it reads decides on the groups, and a specification that
@@ -134,7 +153,8 @@ void Containers::BeginToWrite() {
 }
 
 void Containers::Configure(const api::NodeConfig& config) {
-  if (engine_setup_) engine_setup_->Configure(config.containers.configure_engine);
+  engine_wanted_ = config.containers.configure_engine;
+  SetUpEngine();
   if (!writer_ || config.cdi == config_) return;
   config_ = config.cdi;
   groups_ = ChooseGroups();

@@ -5,7 +5,9 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "adapter/kubelet/engine_reconciler.h"
 #include "api/config/node_config.h"
@@ -17,6 +19,10 @@
 #include "protocol/engine/cri/engine_watcher.h"
 
 namespace penstock::app {
+
+/// The names under which engines are to know the runtime: those of the vendors whose driver or
+/// devices this machine has.
+std::vector<std::string> RuntimeHandlersOf(const node::inventory::Snapshot& inventory);
 
 /// Which specifications say the groups of device files, by cdi.additionalGids and by what the
 /// kubelet's engine reads; nothing: it has not been asked, or does not answer.
@@ -40,9 +46,7 @@ class Containers {
   void Configure(const api::NodeConfig& config);
 
   /// The inventory has changed.
-  void DevicesChanged() {
-    if (writer_) writer_->DevicesChanged();
-  }
+  void DevicesChanged();
 
   /// Null if this agent writes no specifications.
   base::Published<node::cdi::Written>* written() {
@@ -70,15 +74,19 @@ class Containers {
   node::cdi::Options OptionsOf(const api::CdiConfig& config) const;
   node::cdi::Groups ChooseGroups();
   void Regroup();
+  void SetUpEngine();
   void BeginToWrite();
   std::string HostFolder() const;
 
+  node::inventory::Inventory& inventory_;
   const std::string own_folder_, folder_;
   api::CdiConfig config_;
   std::string why_off_;       // empty: specifications are written
   std::string why_no_hook_;   // empty: the hook exists
   node::cdi::Groups groups_;  // as the writer has them
   bool begun_ = false, writing_ = false;
+  api::EngineSetup engine_wanted_ = api::EngineSetup::kOff;
+  std::set<std::string> handlers_;  // of all vendors seen so far
   std::optional<node::cdi::CdiSpecWriter> writer_;
   std::optional<protocol::engine::cri::EngineWatcher> engine_;
   std::optional<adapter::kubelet::EngineReconciler> engine_setup_;

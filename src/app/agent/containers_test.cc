@@ -102,6 +102,18 @@ TEST_F(ContainersTest, NothingIsInstalledWhereThatIsNotAskedForOrSpecificationsA
   EXPECT_FALSE(os::Exists(folder));
 }
 
+TEST(RuntimeHandlersTest, AreThoseOfTheVendorsThatTheMachineHas) {
+  node::inventory::Inventory inventory;
+  const auto handlers = [&] { return RuntimeHandlersOf(*inventory.published().Get()); };
+  EXPECT_THAT(handlers(), IsEmpty());
+  inventory.SetVendor({.vendor = "amd", .driver = nullptr, .reason = ""});
+  inventory.SetVendor({.vendor = "nvidia", .driver = nullptr, .reason = "no driver is installed"});
+  EXPECT_THAT(handlers(), ElementsAre("nvidia"));
+  inventory.SetVendor(
+      {.vendor = "amd", .driver = std::make_shared<const device::Driver>(), .reason = ""});
+  EXPECT_THAT(handlers(), testing::UnorderedElementsAre("amd", "nvidia"));
+}
+
 TEST(GroupsForTest, AreThoseThatTheReadersOfASpecificationUnderstand) {
   using protocol::engine::cri::EngineAbilities;
   const EngineAbilities reads{.name = "containerd", .version = "2.1.0", .cdi_groups = true},

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/penstock/common/programs.h"
+#include "backend/all.h"
 #include "base/core/json_text.h"
 #include "base/core/quantity.h"
 #include "base/core/strings.h"
@@ -29,6 +30,7 @@ constexpr char kConfigureExamples[] =
     R"(penstock runtime configure --runtime containerd --cdi.enabled --dry-run   # what would be written, as a diff
 penstock runtime configure --cdi.enabled --no-runtime --restart-mode systemd
 penstock runtime configure --runtime docker --set-as-default --restart-mode systemd    # and `docker run --gpus` works
+penstock runtime configure --runtime docker --vendor amd --restart-mode systemd        # docker run --runtime=amd -e AMD_VISIBLE_DEVICES=0
 penstock runtime configure --runtime crio --nvidia-runtime-path /opt/penstock/penstock-runtime)";
 
 constexpr char kConfigureDetails[] =
@@ -53,14 +55,22 @@ constexpr char kUnconfigureDetails[] =
     R"(Files that no other program changed are restored byte by byte; in other files the added lines are
 removed, and later changes by others are kept.)";
 
+/// As with nvidia-ctk.
+constexpr char kUsualName[] = "nvidia";
+
 struct ConfigureFlags {
   EngineOptions engine;
-  std::string name = "nvidia", path, mode, hook, links = protocol::engine::DesiredLinks().folder;
+  std::string name = kUsualName, vendor, path, mode, hook;
+  std::string links = protocol::engine::DesiredLinks().folder;
   bool set_as_default = false, cdi = false, no_runtime = false;
   bool name_given = false, path_given = false;
   bool links_given = false;  ///< the links' folder was given
 
-  bool runtime_given() const { return name_given || path_given; }
+  bool runtime_given() const { return name_given || path_given || !vendor.empty(); }
+  /// The name under which the engine is to know the runtime.
+  std::string handler() const {
+    return vendor.empty() ? name : std::string(backend::FindDialect(vendor)->runtime_handler());
+  }
 };
 
 struct UnconfigureFlags {
@@ -97,24 +107,26 @@ Result<protocol::engine::DesiredConfig> DesiredOf(const ConfigureFlags& flags, E
   if (path.empty()) {
     auto found = FindProgram("penstock-runtime");
     if (!found.ok())
-      return found.error().Within("cannot find the program of runtime " + flags.name +
+      return found.error().Within("cannot find the program of runtime " + flags.handler() +
                                   "; pass --nvidia-runtime-path");
     path = *found;
   }
-  desired.handlers = {{flags.name, path}};
-  if (flags.set_as_default) desired.default_handler = flags.name;
+  desired.handlers = {{flags.handler(), path}};
+  if (flags.set_as_default) desired.default_handler = flags.handler();
   return desired;
 }
 
 constexpr char kHook[] = "penstock-hook";
 
-/// The links for Docker's `--gpus`: penstock-hook beside the given runtime, else beside this
+/// The links for Docker's `--gpus`, which is for NVIDIA's devices: penstock-hook beside the given runtime, else beside this
 /// program. A daemon with a configuration file of its own may have a PATH of its own as well, so
 /// its links require an explicit folder.
 std::optional<protocol::engine::DesiredLinks> LinksOf(const ConfigureFlags& flags,
                                                       const EngineInstall& install) {
   if (install.engine != Engine::kDocker || flags.links.empty()) return std::nullopt;
-  if (!flags.links_given && install.config != protocol::engine::RecipeOf("docker")->config)
+  const bool other_vendor = !flags.vendor.empty() && flags.handler() != kUsualName;
+  if (!flags.links_given &&
+      (other_vendor || install.config != protocol::engine::RecipeOf("docker")->config))
     return std::nullopt;
   protocol::engine::DesiredLinks desired{.program = flags.hook, .folder = flags.links};
   while (desired.folder.size() > 1 && desired.folder.ends_with('/')) desired.folder.pop_back();
@@ -136,7 +148,18 @@ base::Status CheckConfigure(const ConfigureFlags& flags) {
     return Error(
         Code::kInvalidArgument,
         "--no-runtime configures CDI only: pass --cdi.enabled, and no options of the runtime");
+  if (flags.name_given && !flags.vendor.empty())
+    return Error(Code::kInvalidArgument,
+                 "--vendor and --nvidia-runtime-name both name the runtime: pass one of them");
   return CheckTimeout(flags.engine);
+}
+
+/// Those whose users know a runtime.
+std::vector<std::string> VendorsWithRuntime() {
+  std::vector<std::string> names;
+  for (const device::Dialect* dialect : backend::Dialects())
+    if (!dialect->runtime_handler().empty()) names.emplace_back(dialect->vendor());
+  return names;
 }
 
 Result<Shown> Configure(const Common& common, const ConfigureFlags& flags) {
@@ -270,7 +293,12 @@ Verb RuntimeConfigureVerb(const Common& common) {
       Value("--drop-in-config,--drop-in", &flags->engine.drop_in, "PATH",
             "Penstock's drop-in file; \"\": none, the engine's own file is edited")
           .Given(&flags->engine.drop_in_given),
-      Value("--nvidia-runtime-name", &flags->name, "NAME", "name of the runtime [nvidia]")
+      Value("--vendor", &flags->vendor, "VENDOR",
+            "name the runtime as this vendor's tools do; under any name it serves the variables of "
+            "all vendors. One of")
+          .OneOf(VendorsWithRuntime()),
+      Value("--nvidia-runtime-name,--runtime-name", &flags->name, "NAME",
+            "name of the runtime [nvidia]")
           .Given(&flags->name_given),
       Value("--nvidia-runtime-path,--runtime-path", &flags->path, "PATH",
             "program of the runtime, as the engine sees it [penstock-runtime beside this program]")

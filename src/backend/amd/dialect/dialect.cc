@@ -102,7 +102,8 @@ class AmdDialect final : public device::Dialect {
   Edits ForProcess(Devices devices, const Driver& driver) const override {
     return FilesOnly(devices, driver);
   }
-  std::string_view runtime_handler() const override { return ""; }
+  /// ROCm, container-toolkit, cmd/amd-ctk/runtime/configure.
+  std::string_view runtime_handler() const override { return "amd"; }
   std::string_view cdi_kind() const override { return kCdiKind; }
   std::vector<std::string> CdiNamesOf(const Facts& device,
                                       std::span<const device::CdiNames> strategies) const override {

@@ -21,9 +21,12 @@ constexpr std::size_t kMaxAnswer = 4u << 20;
 DesiredConfig Joined(DesiredConfig desired, const DesiredConfig& added) {
   desired.cdi = desired.cdi || added.cdi;
   for (const RuntimeHandler& handler : added.handlers) {
-    std::erase_if(desired.handlers,
-                  [&handler](const RuntimeHandler& one) { return one.name == handler.name; });
-    desired.handlers.push_back(handler);
+    // In its place, else the files would change with the order in which handlers are added.
+    const auto known = std::ranges::find(desired.handlers, handler.name, &RuntimeHandler::name);
+    if (known != desired.handlers.end())
+      *known = handler;
+    else
+      desired.handlers.push_back(handler);
   }
   if (!added.default_handler.empty()) desired.default_handler = added.default_handler;
   return desired;
