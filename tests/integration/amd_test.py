@@ -143,6 +143,12 @@ def test_groups_of_device_files_are_in_specifications_only_where_that_is_asked_f
     wait_until(lambda: found() == {(kind, "0.7.0", VIDEO, RENDER) for kind in kinds}, "specifications with groups", seen=found)
 
 
+def cdi_files(node) -> dict[str, set[str]]:
+    """What users' specification gives of AMD's devices, by their names."""
+    specs = [spec for file in node.cdi_dir.glob("*.json") if (spec := json.loads(file.read_text()))["kind"] == "amd.com/gpu"]
+    return {device["name"]: {one["path"] for one in device["containerEdits"]["deviceNodes"]} for spec in specs for device in spec["devices"]}
+
+
 def test_partitions_are_offered_in_the_place_of_their_gpu(node):
     amd = Amd(node.root, mode="CPX", board=True)
     node.start_agent(devices=8 + 8 + 63)
@@ -152,6 +158,13 @@ def test_partitions_are_offered_in_the_place_of_their_gpu(node):
     wait_until(lambda: missing in node.penstock("status").stdout, "the partition that is missing to be named", seen=lambda: node.penstock("status").stdout)
     assert [one["id"] for one in devices(node).values() if one["warning"]] == [amd.id(7)]
     assert found[f"{amd.id(0)}-3"]["resource"] == "amd.com/gpu" and found[f"{amd.id(0)}-3"]["memoryBytes"] == 24 << 30
+    files = wait_until(lambda: cdi_files(node) if len(cdi_files(node)) == 8 + 63 + 63 + 1 else None, "the specification for users", seen=lambda: cdi_files(node).keys())
+    parts = [files[f"{amd.id(0)}-{part}"] for part in range(8)]
+    # The numbers count what programs see, as with amd-ctk; the id of a GPU means all of it, as in AMD_VISIBLE_DEVICES.
+    assert [files[str(part)] for part in range(8)] == parts and files["8"] == files[f"{amd.id(1)}-0"]
+    assert files[amd.id(0)] == set.union(*parts) and len(files[amd.id(0)]) == 16 and len(files[amd.id(7)]) == 14
+    assert files["all"] == set.union(*(files[amd.id(gpu)] for gpu in range(8)))
+    assert "omitted from the CDI specification" not in node.penstock("status").stdout
     amd.switch("SPX")
     wait_until(lambda: len(devices(node)) == 8, "the whole GPUs")
     wait_until(lambda: not any(one.get("parts") or one["warning"] for one in devices(node).values()), "the GPUs to be whole")

@@ -100,7 +100,7 @@ base::Result<std::vector<std::string>> ResolveAmd(
     const std::size_t before = names.size();
     for (const auto& one : known)
       if (one.name.starts_with(whole + "-")) Add(one.name, names);
-    // Of a GPU that is divided, the name of the whole has only the files of its first partition.
+    // Whoever wrote the specification may name a GPU that is divided, its partitions, or both.
     if (names.size() == before)
       for (const auto& one : known)
         if (one.name == whole) Add(one.name, names);

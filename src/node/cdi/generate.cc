@@ -76,7 +76,7 @@ class Listing {
     ASSIGN(const DevFiles files, DevFiles::Open(places_));
     DeviceFiles all;
     for (const Facts* device : devices.sorted()) {
-      auto found = FilesOf(*device, files, places_.sysfs_root);
+      auto found = FilesOfTree(*device, devices, files);
       if (!found.ok()) {
         // A part that is only there to be divided has no file of its own.
         if (!device->parent.empty() && device->files.empty() &&
@@ -94,6 +94,22 @@ class Listing {
   }
 
  private:
+  /// Of a device that has no file of its own, the files of its parts: whoever names it means all
+  /// of it.
+  base::Result<DeviceFiles> FilesOfTree(const Facts& device, const Devices& devices,
+                                        const DevFiles& files) const {
+    if (!device.files.empty() || !device.parent.empty())
+      return FilesOf(device, files, places_.sysfs_root);
+    DeviceFiles found;
+    for (const Facts* part : devices.sorted()) {
+      if (part->parent != device.id || part->files.empty()) continue;
+      ASSIGN(DeviceFiles own, FilesOf(*part, files, places_.sysfs_root));
+      found = Merge(std::move(found), own);
+    }
+    if (found.nodes.empty()) return FilesOf(device, files, places_.sysfs_root);
+    return found;
+  }
+
   void Remark(const Facts& device, const std::string& why) {
     generated_.remarks.push_back("device " + device.id +
                                  " is omitted from the CDI specification: " + why);

@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <future>
+#include <map>
 #include <mutex>
 
 #include <gmock/gmock.h>
@@ -140,6 +141,30 @@ TEST_F(CdiSpecWriterTest, TheKubeletNamesDevicesByIdAndHasNoAll) {
   std::vector<std::string> names;
   for (const auto& device : spec->devices) names.push_back(device.name);
   EXPECT_THAT(names, ElementsAre("G0", "G1"));
+}
+
+// A driver may give a device that is divided no files of its own.
+TEST_F(CdiSpecWriterTest, TheNameOfADividedDeviceMeansAllItsParts) {
+  auto devices = inventory::AcmeDevices(3, 3);
+  devices[2].files.clear();
+  for (int part : {0, 1}) {
+    devices[part].parent = devices[2].id;
+    devices[part].part = std::to_string(part);
+  }
+  OnLoop([&] {
+    inventory_.SetVendor(inventory::AcmeVendor());
+    inventory_.SetFacts("acme", devices, "pulled", base::WallTime{});
+  });
+  Begin();
+  EXPECT_THAT(WaitForDevices({"G0", "G1", "G2"}).remarks, IsEmpty());
+  const auto spec = api::cdi::Parse(os::ReadFile(folder_.path() + kForPeople).value_or(""), "spec");
+  ASSERT_TRUE(spec.ok()) << spec.error().message();
+  std::map<std::string, std::vector<std::string>> files;
+  for (const auto& device : spec->devices)
+    for (const auto& node : device.edits.nodes) files[device.name].push_back(node.path);
+  EXPECT_THAT(files["G0"], ElementsAre("/dev/acme0"));
+  EXPECT_THAT(files["G2"], ElementsAre("/dev/acme0", "/dev/acme1"));
+  EXPECT_THAT(files["all"], ElementsAre("/dev/acme0", "/dev/acme1"));
 }
 
 TEST_F(CdiSpecWriterTest, FollowsDevicesThatComeAndGoAndLeavesNothingOfADriverThatIsGone) {
