@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import subprocess
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,7 @@ from amd import NODES, Amd
 from node import Node, wait_until
 from prometheus import fetch
 
-DUMP = Path(__file__).resolve().parents[2].parent / "shared/fixtures/rocm-kfd-mi300cpx-mi210.tar.gz"  # of real machines; see the test that reads it
-TOPOLOGY = "testdata/topo-mi300-cpx/topology/"
+REAL = Path(__file__).with_name("amd_real_topology.json")  # see the test that reads it
 
 
 @pytest.fixture
@@ -148,12 +146,11 @@ def test_lspci_lists_the_same_functions(node, model):
     wait_until(lambda: (node.report() or {}).get("devices") and len(whole(node)) == 8, "the GPUs", seen=node.log)
 
 
-@pytest.mark.skipif(not DUMP.exists(), reason="the dump of a real machine is not in this checkout")
 def test_the_topology_of_a_real_machine_with_63_partitions_is_read_by_others_and_by_us(node):
-    """KFD's files of 8 MI300X in CPX beside a BMC's card (ROCm, k8s-device-plugin, testdata). They lack memory, names and gpu_id, which come from the simulated machine, as all of
+    """KFD's files of 8 MI300X in CPX beside a BMC's card (ROCm, k8s-device-plugin, testdata), from the facts in REAL to the byte. They lack memory, names and gpu_id, which come from the simulated machine, as all of
     DRM and PCI does."""
     amd = Amd(node.root, mode="CPX", board=True)
-    take_over(amd, node.home)
+    take_over(amd)
     node.start_agent(devices=8 + 63)
     ours = node.report()["devices"]
     parts = [one for one in ours if one.get("parent")]
@@ -168,17 +165,28 @@ def test_the_topology_of_a_real_machine_with_63_partitions_is_read_by_others_and
         assert re.findall(r'node_drm_card_info\{.*unique_id="(\w+)"', shown) == [one["id"].removeprefix("GPU-") for one in whole(node)[:2]], shown
 
 
-def take_over(amd: Amd, home: Path):
-    with tarfile.open(DUMP) as archive:
-        archive.extractall(home, [one for one in archive.getmembers() if one.name.startswith(TOPOLOGY)])
-    dumped, nodes = home / TOPOLOGY / "nodes", amd.sys / NODES
-    assert len(list(dumped.iterdir())) == 65
-    for folder in dumped.iterdir():
-        of = dict(line.split() for line in (folder / "properties").read_text().splitlines())
-        made = nodes / folder.name
-        (made / "properties").write_text((folder / "properties").read_text())
+def real_nodes() -> list[tuple[dict[str, str], list[str]]]:
+    """Of each node of KFD's topology its properties, and the files of its links."""
+    facts = json.loads(REAL.read_text())
+    return [(facts[one["kind"]] | one["own"], [link_file(facts, number, to, kind) for first, last, kind in one["links"] for to in range(first, last + 1)])
+            for number, one in enumerate(facts["nodes"])]
+
+
+def link_file(facts: dict, number: int, to: int, kind: int) -> str:
+    values, ends = iter(facts["link_kinds"][kind].split()), {"node_from": number, "node_to": to}
+    return "".join(f"{field} {ends[field] if field in ends else next(values)}\n" for field in facts["link_fields"])
+
+
+def take_over(amd: Amd):
+    nodes = real_nodes()
+    assert len(nodes) == 65 and sum(len(links) for _, links in nodes) == 4034
+    for number, (of, links) in enumerate(nodes):
+        made = amd.sys / NODES / str(number)
+        (made / "properties").write_text("".join(f"{key} {value}\n" for key, value in of.items()))
         shutil.rmtree(made / "io_links")
-        shutil.copytree(folder / "io_links", made / "io_links")
+        for at, text in enumerate(links):
+            (made / f"io_links/{at}").mkdir(parents=True)
+            (made / f"io_links/{at}/properties").write_text(text)
         if of["drm_render_minor"] != "0":
             gpu = amd.model.buses.index(int(of["location_id"]) >> 8)
             amd.write(f"{amd.folder(gpu)}/unique_id", f"{int(of['unique_id']):016x}\n")
