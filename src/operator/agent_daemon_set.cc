@@ -118,6 +118,9 @@ void SetFolders(const api::PenstockSpec& spec, Json& container, Json& volumes) {
   if (const std::string& validations = spec.node.validation.directory; !validations.empty())
     Mount(container, volumes, "validations", validations,
           {{"hostPath", {{"path", validations}, {"type", "DirectoryOrCreate"}}}}, false);
+  if (spec.host.health_sockets)
+    Mount(container, volumes, "amd-health", std::string(kAmdHealthFolder),
+          {{"hostPath", {{"path", kAmdHealthFolder}, {"type", "DirectoryOrCreate"}}}}, false);
   if (const std::string& jobs = spec.node.telemetry.job_directory; !jobs.empty())
     Mount(container, volumes, "jobs", jobs,
           {{"hostPath", {{"path", jobs}, {"type", "DirectoryOrCreate"}}}}, true);

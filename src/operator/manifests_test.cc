@@ -102,6 +102,18 @@ TEST(Manifests, ARollOutReplacesAsManyAtOnceAsThePolicyAllows) {
   EXPECT_EQ(SetOf(spec)["spec"]["updateStrategy"], json({{"type", "OnDelete"}}));
 }
 
+TEST(Manifests, TheFolderOfAmdsHealthSocketIsMountedOnRequest) {
+  api::PenstockSpec spec;
+  EXPECT_TRUE(Named(PodOf(spec)["volumes"], "amd-health").is_null());
+  EXPECT_TRUE(Named(ContainerOf(spec)["volumeMounts"], "amd-health").is_null());
+  spec.host.health_sockets = true;
+  const std::string folder = "/var/lib/amd-metrics-exporter";
+  EXPECT_EQ(Named(PodOf(spec)["volumes"], "amd-health")["hostPath"],
+            json({{"path", folder}, {"type", "DirectoryOrCreate"}}));
+  EXPECT_EQ(Named(ContainerOf(spec)["volumeMounts"], "amd-health"),
+            json({{"name", "amd-health"}, {"mountPath", folder}}));
+}
+
 TEST(Manifests, ADriverRootIsMountedAndNamedInTheConfiguration) {
   api::PenstockSpec spec;
   EXPECT_EQ(Named(PodOf(spec)["volumes"], "driver-root")["hostPath"]["path"], "/");

@@ -21,7 +21,8 @@ SETTINGS = {
         "penstock.labels": {"node": "on", "nodeFeature": "auto", "featuresFile": "/etc/f/features.d/penstock"}, "gfd.noTimestamp": True},
     "little": {"penstock.nodeState.enabled": False, "penstock.nodeStatus": False, "penstock.readyCondition": False, "penstock.events": False},
     "files for those who wait": {"penstock.validation": {"directory": "/run/nvidia/validations", "exporterNames": True}},
-    "files of AMD's programs": {"penstock.parts.modeProfilesConfigMap": "default-dcm-config", "penstock.telemetry.exporterConfigMap": "gpu-config"},
+    "files of AMD's programs": {"penstock.parts.modeProfilesConfigMap": "default-dcm-config", "penstock.telemetry.exporterConfigMap": "gpu-config",
+                                "penstock.telemetry.healthSocket": True},
     "MPS": {"penstock.mps.enabled": True, "mps.root": "/srv/mps"},
     "a NodeConfig": {"penstock.config": {"health": {"poll": "2s"}, "doors": {"assign": [{"devices": [0], "door": "none"}]}}},
 }
@@ -309,6 +310,8 @@ def test_runtime_classes_under_the_names_of_nvidias_stack_lead_to_one_handler(ch
     both = chart.render(values={"penstock.runtimeClass": {"create": True, "name": "gpu"},
                                 "penstock.runtimeClasses": [{"name": "nvidia.cdi", "handler": "gpu-cdi"}]})
     assert both.one("RuntimeClass", "gpu")["handler"] == "gpu" and both.one("RuntimeClass", "nvidia.cdi")["handler"] == "gpu-cdi"
+    vendors = chart.render(values={"penstock.runtimeClass.create": True, "penstock.runtimeClasses": [{"name": "amd", "handler": "amd"}]})
+    assert {thing["metadata"]["name"]: thing["handler"] for thing in vendors if thing["kind"] == "RuntimeClass"} == {"nvidia": "nvidia", "amd": "amd"}
 
 
 @pytest.mark.parametrize("values, words", [

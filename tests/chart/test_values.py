@@ -293,6 +293,20 @@ def test_without_them_nothing_of_amds_programs_is_mounted(chart):
     assert not {"modes", "exporter"} & {volume["name"] for volume in usual.pod()["volumes"]}
 
 
+def test_the_folder_of_amds_health_socket_is_mounted_on_request(chart):
+    folder = "/var/lib/amd-metrics-exporter"
+    # The agent serves there, in this very folder.
+    assert f'"{folder}/amdgpu_device_metrics_exporter_grpc.socket"' in (ROOT / "src/backend/amd/services.cc").read_text()
+    for value in (True, "true"):
+        things = chart.render(values={"penstock.telemetry.healthSocket": value})
+        assert things.mounts()[folder] == {"name": "amd-health", "mountPath": folder}
+        assert {"name": "amd-health", "hostPath": {"path": folder, "type": "DirectoryOrCreate"}} in things.pod()["volumes"]
+        assert things.node_config() == chart.render().node_config(), "no key of the agent's configuration"
+    for value in (False, "false", None):
+        assert chart.render(values={"penstock.telemetry.healthSocket": value}) == chart.render()
+    assert "healthSocket" in chart.refusal(values={"penstock.telemetry.healthSocket": "/var/lib/amd"})
+
+
 def test_a_file_of_ones_own_counts_more_than_the_config_map(chart):
     given = {"penstock.telemetry.exporterConfigMap": "exporter", "penstock.config.telemetry": {"exporterFile": "/srv/config.json"}}
     assert yaml.safe_load(chart.render(values=given).node_config())["telemetry"]["exporterFile"] == "/srv/config.json"

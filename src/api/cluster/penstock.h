@@ -50,6 +50,9 @@ struct HostPaths {
   std::string kubelet_dir = "/var/lib/kubelet";
   std::string install_dir;  ///< folder for the programs that container engines execute; empty: the
                             ///< agent's state folder
+  /// Mount the folders in which exporters of vendors serve the health of devices to their device
+  /// plugins, so that the agents can.
+  bool health_sockets = false;
   bool operator==(const HostPaths&) const = default;
 };
 

@@ -36,6 +36,9 @@ const std::map<std::string, std::string_view, std::less<>>& PenstockDescriptions
       {"hostPaths.installDir",
        "Folder for the programs that container engines execute; if not set, the agent's state "
        "folder."},
+      {"hostPaths.healthSockets",
+       "Whether the folder /var/lib/amd-metrics-exporter is mounted, in which the agents serve the "
+       "health of GPUs to AMD's own device plugin, in place of AMD's exporter."},
       {"node",
        "Each node's configuration: a NodeConfig without apiVersion and kind "
        "(docs/reference/config.md)."},

@@ -45,6 +45,7 @@ void VisitFields(Visit& visit, T& host) {
   visit("driverRoot", host.driver_root);
   visit("kubeletDir", host.kubelet_dir);
   visit("installDir", host.install_dir, {.if_any = true});
+  visit("healthSockets", host.health_sockets, {.if_any = true});
 }
 
 template <typename Visit, base::Of<NamedConfigMaps> T>

@@ -45,7 +45,8 @@ constexpr char kEverything[] = R"({
     "env": [{"name": "HTTP_PROXY", "value": "http://proxy:3128"}],
     "priorityClassName": "system-node-critical", "hostNetwork": true,
     "updateStrategy": {"type": "OnDelete", "maxUnavailable": "25%"}},
-  "hostPaths": {"driverRoot": "/", "kubeletDir": "/data/kubelet", "installDir": "/opt/nvidia"},
+  "hostPaths": {"driverRoot": "/", "kubeletDir": "/data/kubelet", "installDir": "/opt/nvidia",
+                "healthSockets": true},
   "node": {"health": {"poll": "9s"}, "parts": {"strategy": "single"},
            "sharing": {"rules": [{"strategy": "time-slicing", "replicas": 4}]}},
   "configMaps": {"configurations": "plugin", "defaultConfiguration": "a", "layouts": "mig",
@@ -67,6 +68,7 @@ TEST(Penstock, HasADefaultForEveryField) {
   const PenstockSpec spec = Parsed("{}");
   EXPECT_EQ(spec.agent, AgentPods{});
   EXPECT_EQ(spec.host.kubelet_dir, "/var/lib/kubelet");
+  EXPECT_FALSE(spec.host.health_sockets);
   EXPECT_TRUE(spec.services.empty());
   EXPECT_EQ(ToYaml(spec.node), ToYaml(NodeConfig{}));
 }
@@ -79,6 +81,7 @@ TEST(Penstock, ReadsEveryField) {
   EXPECT_TRUE(spec.agent.update.on_delete);
   EXPECT_EQ(spec.agent.update.max_unavailable, "25%");
   EXPECT_EQ(spec.host.install_dir, "/opt/nvidia");
+  EXPECT_TRUE(spec.host.health_sockets);
   EXPECT_EQ(spec.node.parts, PartsStrategy::kSingle);
   EXPECT_EQ(spec.node.health.poll, std::chrono::seconds(9));
   EXPECT_EQ(spec.config_maps.counters, "metrics");
@@ -98,6 +101,8 @@ TEST(Penstock, WritesWhatItReads) {
   const PenstockSpec spec = Parsed(kEverything);
   EXPECT_EQ(nlohmann::json::parse(ToJson(spec)).at("agent"),
             nlohmann::json::parse(kEverything).at("agent"));
+  EXPECT_EQ(nlohmann::json::parse(ToJson(spec)).at("hostPaths"),
+            nlohmann::json::parse(kEverything).at("hostPaths"));
   EXPECT_EQ(nlohmann::json::parse(ToJson(spec)).at("services"),
             nlohmann::json::parse(kEverything).at("services"));
   const PenstockSpec again = Parsed(ToJson(spec));

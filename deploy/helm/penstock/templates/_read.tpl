@@ -13,7 +13,7 @@ since helm renders them in no particular order. Changes .Values, prints nothing.
     "penstock.labels.hostFeatures" "penstock.nodeState.enabled" "penstock.nodeState.crd" "penstock.nodeStatus" "penstock.readyCondition" "penstock.validation.exporterNames" "penstock.events"
     "penstock.admissionPolicy" "penstock.networkPolicy.enabled" "penstock.cleanup.enabled" "penstock.cleanup.host"
     "penstock.serviceAccount.create" "penstock.rbac.create" "penstock.openshift.enabled" "penstock.cdi.enabled"
-    "penstock.runtimeClass.create" "penstock.mps.enabled" "penstock.telemetry.podUid" "penstock.telemetry.virtualGpus"
+    "penstock.runtimeClass.create" "penstock.mps.enabled" "penstock.telemetry.healthSocket" "penstock.telemetry.podUid" "penstock.telemetry.virtualGpus"
     "penstock.usage.records" "penstock.metrics.service.enabled" "penstock.metrics.serviceMonitor.enabled"
     "penstock.metrics.serviceMonitor.honorLabels" "penstock.metrics.podMonitor.enabled" "penstock.metrics.podMonitor.honorLabels"
     "penstock.metrics.dashboards.enabled" "penstock.metrics.rules.enabled" "penstock.metrics.rules.openshift"

@@ -37,7 +37,9 @@ bool HasExporterNames(const TelemetryConfig& telemetry) {
                              [](MetricNames one) { return one != MetricNames::kAccelerator; });
 }
 
+/// AMD's exporter serves the health of GPUs to AMD's device plugin in any case.
 void EnableMetrics(PolicyWork& work, const Value& value) {
+  if (value.boolean) work.spec.host.health_sockets = true;
   TelemetryConfig& telemetry = work.spec.node.telemetry;
   if (!MaySetShared(work, HasExporterNames(telemetry) == value.boolean, "node.telemetry.names") ||
       value.boolean)
@@ -214,7 +216,8 @@ std::vector<ResourceField> ExporterSection() {
   exporter.Add({.path = "enable",
                 .type = kBool,
                 .text = "Whether there is the Service <name>-metrics-exporter, and the names of "
-                        "AMD's exporter are among the metrics. The agent's own metrics remain.",
+                        "AMD's exporter are among the metrics. The agent's own metrics remain. The agents "
+                        "serve the health of GPUs on the exporter's socket.",
                 .unset = "false",
                 .apply = EnableMetrics});
   exporter.AddImage("image", "imagePullPolicy", kAgentImage);

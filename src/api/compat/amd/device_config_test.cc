@@ -124,6 +124,7 @@ TEST(DeviceConfig, HasTheDefaultsOfAmdsOperatorForWhatIsNotSet) {
   EXPECT_THAT(spec.runtime_classes, IsEmpty());
   EXPECT_THAT(spec.drivers, IsEmpty());
   EXPECT_EQ(spec.host.kubelet_dir, "/var/lib/kubelet");
+  EXPECT_FALSE(spec.host.health_sockets);
   EXPECT_EQ(spec.agent.tolerations.text,
             R"([{"key":"amd-gpu-unhealthy","operator":"Exists","effect":"NoSchedule"}])");
   EXPECT_THAT(AnsweredFields(*translation), ElementsAre("spec.driver.enable"));
@@ -150,6 +151,7 @@ TEST(DeviceConfig, HasTheServiceOfAmdsOperator) {
 )");
   ASSERT_EQ(translation.spec.services.size(), 1u);
   const MetricsService& service = translation.spec.services.front();
+  EXPECT_TRUE(translation.spec.host.health_sockets) << "AMD's exporter has a socket";
   EXPECT_EQ(service.name, "amd-metrics-exporter");
   EXPECT_EQ(service.port_name, "exporter-port");
   EXPECT_EQ(service.port, 5000);
