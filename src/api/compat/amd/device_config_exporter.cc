@@ -213,13 +213,14 @@ MetricsService& DeviceService(PolicyWork& work) { return work.spec.services.back
 std::vector<ResourceField> ExporterSection() {
   std::vector<ResourceField> fields;
   SectionFields exporter(fields, "metricsExporter");
-  exporter.Add({.path = "enable",
-                .type = kBool,
-                .text = "Whether there is the Service <name>-metrics-exporter, and the names of "
-                        "AMD's exporter are among the metrics. The agent's own metrics remain. The agents "
-                        "serve the health of GPUs on the exporter's socket.",
-                .unset = "false",
-                .apply = EnableMetrics});
+  exporter.Add(
+      {.path = "enable",
+       .type = kBool,
+       .text = "Whether there is the Service <name>-metrics-exporter, and the names of "
+               "AMD's exporter are among the metrics. The agent's own metrics remain. The agents "
+               "serve the health of GPUs on the exporter's socket.",
+       .unset = "false",
+       .apply = EnableMetrics});
   exporter.AddImage("image", "imagePullPolicy", kAgentImage);
   exporter.AddReference("imageRegistrySecret",
                         "Secret for the agent's image; those of all operands together.", nullptr,

@@ -118,9 +118,9 @@ Result<protocol::engine::DesiredConfig> DesiredOf(const ConfigureFlags& flags, E
 
 constexpr char kHook[] = "penstock-hook";
 
-/// The links for Docker's `--gpus`, which is for NVIDIA's devices: penstock-hook beside the given runtime, else beside this
-/// program. A daemon with a configuration file of its own may have a PATH of its own as well, so
-/// its links require an explicit folder.
+/// The links for Docker's `--gpus`, which is for NVIDIA's devices: penstock-hook beside the given
+/// runtime, else beside this program. A daemon with a configuration file of its own may have a PATH
+/// of its own as well, so its links require an explicit folder.
 std::optional<protocol::engine::DesiredLinks> LinksOf(const ConfigureFlags& flags,
                                                       const EngineInstall& install) {
   if (install.engine != Engine::kDocker || flags.links.empty()) return std::nullopt;
