@@ -1,5 +1,6 @@
 """AMD's GPUs change their compute mode: by the Node's label of AMD's Device Config Manager (DCM), with its file, its states and its Events. The files of the mode answer
 as the kernel does. Needs root, to mount them."""
+import contextlib
 import json
 import os
 import re
@@ -237,14 +238,18 @@ def test_the_driver_is_loaded_again_once_no_gpu_is_in_use(switching):
     node.kubelet.healthy(64, "amd.com/gpu")
 
 
-def test_a_driver_that_cannot_be_unloaded_is_explained_and_the_gpus_serve_on(switching):
+@pytest.mark.parametrize("seen", [False, True], ids=["by a process that is not seen", "by a process that has the file open"])
+def test_a_driver_that_cannot_be_unloaded_is_explained_and_the_gpus_serve_on(switching, seen):
     node = switching(reloads="idle", any_process=False)
     node.kubelet.healthy(8, "amd.com/gpu")
     node.write(nps4=profile(("CPX", 8), memory="NPS4"))
     node.amd.process(os.getpid())  # of KFD, on no GPU
-    node.wish("nps4")
-    wait_until(lambda: "a display for example): modprobe: FATAL: Module amdgpu is in use" in node.layout().get("reason", ""), "the reason", CHANGED,
-               seen=lambda: (node.layout(), node.amd.loads, node.node.log()[-3000:]))
+    with open("/dev/kfd", "w") if seen else contextlib.nullcontext():  # of this test's own /dev
+        node.wish("nps4")
+        words = ": 1 process, which the agent's log names" if seen else ""
+        wait_until(lambda: f"a display for example{words}): modprobe: FATAL: Module amdgpu is in use" in node.layout().get("reason", ""), "the reason", CHANGED,
+                   seen=lambda: (node.layout(), node.amd.loads, node.node.log()[-3000:]))
+    assert (f"amdgpu is in use process={os.getpid()} " in node.node.log()) == seen
     node.until("failure")
     assert node.amd.loads == ["-r amdgpu"]
     node.kubelet.healthy(8, "amd.com/gpu")

@@ -3,14 +3,18 @@
 
 #include <algorithm>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/core/printable.h"
 #include "base/core/result.h"
+#include "base/log.h"
 #include "os/loop.h"
 #include "os/process/command.h"
+#include "os/process/device_users.h"
 #include "os/process/launch.h"
 #include "os/process/process.h"
 
@@ -25,9 +29,11 @@ constexpr base::Duration kDeadline = std::chrono::hours(1);
 constexpr base::Duration kLookForEnd = std::chrono::seconds(1);
 constexpr char kGroup[] = "penstock-reload";
 /// In a process of its own, which goes on where the agent ends meanwhile and its pipe is closed:
-/// else the driver would stay unloaded. Which of the two failed is in the status.
+/// else the driver would stay unloaded. Which of the two failed is in the status. busybox's modprobe
+/// also fails where the driver is gone and a module that it used is not.
 constexpr char kReload[] =
-    "trap '' PIPE; { modprobe -r amdgpu || exit 3; modprobe amdgpu || exit 4; } 2>&1 & wait $!";
+    "trap '' PIPE; { modprobe -r amdgpu || [ ! -e /sys/module/amdgpu ] || exit 3; "
+    "modprobe amdgpu || exit 4; } 2>&1 & wait $!";
 constexpr int kNotUnloaded = 3, kNotLoaded = 4;
 
 /// Whether a reload of an agent that has ended since still runs. Another user's process does not
@@ -44,16 +50,36 @@ bool IsUnderWay(const std::string& proc) {
   });
 }
 
-base::Status StatusOf(const base::Result<os::Command::Outcome>& outcome) {
+/// Writes the processes that keep the driver in use to the log, since their ids do not leave the
+/// node; returns how many there are. Blocks for seconds at most.
+std::size_t LogUsers(const std::string& proc) {
+  constexpr std::size_t kMostLogged = 8, kMostOfCommand = 100;
+  const auto users = os::FindDeviceUsers(proc, {"kfd", "dri/"});
+  for (std::size_t i = 0; i < std::min(users.size(), kMostLogged); ++i) {
+    const auto process = os::ReadProcess(proc, users[i].pid);
+    base::Log(base::kWarn, "amdgpu is in use",
+              {{"process", users[i].pid},
+               {"command", process.ok() ? process->command.substr(0, kMostOfCommand) : ""},
+               {"file", base::Printable(users[i].file)}});
+  }
+  return users.size();
+}
+
+/// What keeps the driver in use, and what to do about it.
+std::string InUseBy(std::size_t users) {
+  if (users == 0) return "end what uses /dev/kfd or /dev/dri, a display for example";
+  return "end what uses /dev/kfd or /dev/dri, a display for example: " + std::to_string(users) +
+         (users == 1 ? " process, which" : " processes, which") + " the agent's log names";
+}
+
+base::Status StatusOf(const base::Result<os::Command::Outcome>& outcome, std::size_t users) {
   if (!outcome.ok()) return outcome.error().Within("modprobe");
   if (outcome->status == 0) return {};
   const std::string words = os::LastLines(outcome->output);
   const std::string said = words.empty() ? "" : ": " + words;
   if (outcome->status == kNotUnloaded)
     return Error(Code::kFailedPrecondition,
-                 "amdgpu cannot be unloaded (end what uses /dev/kfd or /dev/dri, a display for "
-                 "example)" +
-                     said);
+                 "amdgpu cannot be unloaded (" + InUseBy(users) + ")" + said);
   if (outcome->status == kNotLoaded)
     return Error(
         Code::kInternal,
@@ -68,6 +94,10 @@ class AmdActions final : public device::Actions {
  public:
   AmdActions(os::Loop& control, device::Paths paths)
       : control_(control), paths_(std::move(paths)) {}
+
+  ~AmdActions() override {
+    if (looking_.joinable()) looking_.join();
+  }
 
   std::vector<std::string> ResetTogether(
       const device::Facts& device, const std::vector<const device::Facts*>& all) const override {
@@ -108,16 +138,34 @@ class AmdActions final : public device::Actions {
     command_ = std::make_unique<os::Command>(
         control_, std::move(options),
         [this, done = std::move(done)](const base::Result<os::Command::Outcome>& outcome) {
-          // The command, which owns `done`, must outlive the call.
-          control_.Post([alive = std::weak_ptr(alive_), this, done, status = StatusOf(outcome)] {
-            if (alive.expired()) return;
-            command_.reset();
-            done(status);
-          });
+          if (outcome.ok() && outcome->status == kNotUnloaded) return LookForUsers(*outcome, done);
+          Ended(StatusOf(outcome, 0), done);
         });
   }
 
  private:
+  /// On a thread of its own: processes can delay who looks at them.
+  void LookForUsers(const os::Command::Outcome& outcome,
+                    const std::function<void(base::Status)>& done) {
+    if (looking_.joinable()) looking_.join();  // it has posted its last result
+    looking_ = std::thread(
+        [alive = std::weak_ptr(alive_), this, proc = paths_.proc_root, outcome, done] {
+          const base::Status status = StatusOf(outcome, LogUsers(proc));
+          control_.Post([alive, this, status, done] {
+            if (!alive.expired()) Ended(status, done);
+          });
+        });
+  }
+
+  /// The command, which owns `done`, must outlive the call.
+  void Ended(base::Status status, const std::function<void(base::Status)>& done) {
+    control_.Post([alive = std::weak_ptr(alive_), this, status = std::move(status), done] {
+      if (alive.expired()) return;
+      command_.reset();
+      done(status);
+    });
+  }
+
   void Later(std::function<void(base::Status)> done, Error error) {
     control_.Post(
         [alive = std::weak_ptr(alive_), done = std::move(done), error = std::move(error)] {
@@ -128,6 +176,7 @@ class AmdActions final : public device::Actions {
   os::Loop& control_;
   device::Paths paths_;
   std::unique_ptr<os::Command> command_;
+  std::thread looking_;
   const std::shared_ptr<int> alive_ = std::make_shared<int>();
 };
 
