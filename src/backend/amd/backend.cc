@@ -91,6 +91,7 @@ base::Status Session::Look(bool again) {
   gpus = GroupGpus(topology->gpus,
                    [this](const device::PciAddress& pci) { return machine.Exists(pci); });
   for (AmdGpu& gpu : gpus) gpu.numa_node = machine.NumaNode(gpu.pci);
+  LinkGpus(gpus, [this](unsigned node) { return ReadLinks(machine.sysfs(), node); });
   if (gpus.empty() && !complete)
     return Error(Code::kFailedPrecondition,
                  "KFD refuses to show its " + std::to_string(topology->refused.size()) +

@@ -30,7 +30,7 @@ using testing::Pair;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
-const std::string kFirst = "0000:05:00.0", kSecond = "0000:26:00.0";
+const std::string kFirst = "0000:05:00.0", kSecond = "0000:26:00.0", kThird = "0000:46:00.0";
 
 /// /sys of a machine with two MI300X, as far as a test needs it.
 class AmdMachine : public testing::Test {
@@ -283,30 +283,63 @@ TEST_F(AmdMachine, LinksHaveTheScoreOfAmdsPlugin) {
   Node(3, 0x501, 129, kUnique);
   Node(4, 0x2600, 130, 7);
   Node(5, 0x2601, 131, 7);
-  Link(2, 0, 3);
-  Link(2, 1, 4);
-  Link(2, 2, 5, 2);
-  Link(3, 0, 4, 16);
+  Node(6, 0x4600, 132, 8);
+  Pci(kThird, "numa_node", "1\n");
+  Link(2, 0, 4, 16);
+  Link(2, 1, 3);
+  Link(2, 2, 4);
+  Link(2, 3, 5);
+  Link(2, 4, 6, 2);
   const auto scores = [this] {
     const auto backend = Opened();
     std::map<std::string, int> found;
     for (const auto& [address, facts] : All(*backend))
       for (const device::Link& link : facts.links)
-        if (!facts.parent.empty()) found[facts.part + " " + link.peer] = link.score;
+        if (address == kFirst + "/0") found[link.peer] = link.score;
     return found;
   };
-  const std::string own = "0 GPU-e3aa140f9a5f9e31-1", other = "0 GPU-0000000000000007-";
-  EXPECT_THAT(scores(),
-              UnorderedElementsAre(Pair(own, 70), Pair(other + "0", 60), Pair(other + "1", 30)))
+  const std::string own = "GPU-e3aa140f9a5f9e31-1", second = "GPU-0000000000000007-",
+                    third = "GPU-0000000000000008-0";
+  EXPECT_THAT(scores(), UnorderedElementsAre(Pair(own, 70), Pair(second + "0", 60),
+                                             Pair(second + "1", 60), Pair(third, 30)))
       << "on one NUMA node; links of other types are none between GPUs";
   Pci(kSecond, "numa_node", "0\n");
-  EXPECT_THAT(scores(),
-              UnorderedElementsAre(Pair(own, 70), Pair(other + "0", 50), Pair(other + "1", 20)));
-  Pci(kFirst, "numa_node", "-1\n");
-  Pci(kSecond, "numa_node", "-1\n");
-  EXPECT_THAT(scores(),
-              UnorderedElementsAre(Pair(own, 50), Pair(other + "0", 40), Pair(other + "1", 10)))
+  EXPECT_THAT(scores(), UnorderedElementsAre(Pair(own, 70), Pair(second + "0", 50),
+                                             Pair(second + "1", 50), Pair(third, 30)));
+  for (const std::string& pci : {kFirst, kSecond, kThird}) Pci(pci, "numa_node", "-1\n");
+  EXPECT_THAT(scores(), UnorderedElementsAre(Pair(own, 50), Pair(second + "0", 40),
+                                             Pair(second + "1", 40), Pair(third, 10)))
       << "where a pair without link has 0";
+}
+
+TEST_F(AmdMachine, TheLinksOfOnePartitionAreThoseOfAllOfItsGpu) {
+  Node(2, 0x500, 128, kUnique);
+  Node(3, 0x501, 129, kUnique);
+  Node(4, 0x2600, 130, 7);
+  Node(5, 0x2601, 131, 7);
+  Link(3, 0, 2);
+  Link(3, 1, 4);
+  Link(3, 2, 5);
+  Link(4, 0, 3);
+  Link(5, 0, 2, 2);
+  const auto all = All(*Opened());
+  const auto peers = [&](const std::string& address) {
+    std::vector<std::pair<std::string, int>> found;
+    for (const device::Link& link : all.at(address).links)
+      found.emplace_back(link.peer, link.fabric_lanes);
+    return found;
+  };
+  const std::string first = "GPU-e3aa140f9a5f9e31", second = "GPU-0000000000000007";
+  EXPECT_THAT(peers(kFirst), ElementsAre(Pair(second, 1))) << "its first partition has no links";
+  EXPECT_THAT(
+      peers(kFirst + "/0"),
+      UnorderedElementsAre(Pair(first + "-1", 1), Pair(second + "-0", 1), Pair(second + "-1", 1)));
+  EXPECT_THAT(
+      peers(kFirst + "/1"),
+      UnorderedElementsAre(Pair(first + "-0", 1), Pair(second + "-0", 1), Pair(second + "-1", 1)));
+  EXPECT_THAT(peers(kSecond + "/1"),
+              UnorderedElementsAre(Pair(first + "-0", 1), Pair(first + "-1", 1)))
+      << "what its own files say is not read";
 }
 
 TEST_F(AmdMachine, TextsThatAreNotUtf8AreLeftOut) {

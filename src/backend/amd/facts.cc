@@ -84,15 +84,15 @@ std::string ModeText(const Facts& facts, const char* name) {
 /// or no link 50; the same NUMA node 10, another 20; it minimizes the sum of all pairs. Here as 100
 /// less that weight, in which a pair without a link has what Link::score says. On machines that
 /// report no NUMA nodes such a pair has 0, and so all others have 20 less.
-int ScoreOf(const AmdGpu& from, const AmdGpu& to, const KfdLink& link) {
+int ScoreOf(const AmdGpu& from, const AmdGpu& to, const GpuLink& link) {
   const int gpu = from.id == to.id ? 10 : 20;
   const int kind = link.xgmi ? 10 : 40;
   const int node = from.numa_node == to.numa_node ? 10 : 20;
   return 100 - gpu - kind - node - (from.numa_node || to.numa_node ? 0 : 20);
 }
 
-/// A link of a node of `from` to one of `to`, which the peer has for its id.
-device::Link LinkTo(std::string peer, const AmdGpu& from, const AmdGpu& to, const KfdLink& link) {
+/// A link of `from` or a partition of it to `to` or one of that, which the peer has for its id.
+device::Link LinkTo(std::string peer, const AmdGpu& from, const AmdGpu& to, const GpuLink& link) {
   using device::Nearness;
   return {.peer = std::move(peer),
           .nearness = from.id == to.id                 ? Nearness::kBoard
@@ -131,18 +131,6 @@ void AddNumbers(Facts& facts, int simds, int units) {
   facts.details[kSimds] = std::to_string(simds);
 }
 
-struct PlaceInList {
-  const AmdGpu* gpu = nullptr;
-  const Partition* partition = nullptr;
-};
-
-PlaceInList FindNode(const std::vector<AmdGpu>& gpus, unsigned number) {
-  for (const AmdGpu& gpu : gpus)
-    for (const Partition& partition : gpu.partitions)
-      if (partition.node.number == number) return {&gpu, &partition};
-  return {};
-}
-
 }  // namespace
 
 bool IsDivided(const AmdGpu& gpu, const std::string& compute_mode) {
@@ -158,18 +146,13 @@ Facts FactsOfGpu(const Machine& machine, const std::vector<AmdGpu>& gpus, const 
   facts.serial = machine.PciFile(gpu.pci, "serial_number");
   AddModes(machine, gpu, facts);
   int simds = 0, units = 0;
-  std::vector<std::string> peers;
   for (const Partition& partition : gpu.partitions) {
     simds += partition.node.simds;
     units += partition.node.compute_units;
-    for (const KfdLink& link : partition.node.links) {
-      const PlaceInList to = FindNode(gpus, link.to);
-      if (to.gpu == nullptr || to.gpu == &gpu || std::ranges::count(peers, to.gpu->id) > 0)
-        continue;
-      peers.push_back(to.gpu->id);
-      facts.links.push_back(LinkTo(to.gpu->id, gpu, *to.gpu, link));
-    }
   }
+  for (const GpuLink& link : gpu.links)
+    if (const AmdGpu& to = gpus[link.to]; to.id != gpu.id)
+      facts.links.push_back(LinkTo(to.id, gpu, to, link));
   AddNumbers(facts, simds, units);
   if (IsDivided(gpu, machine.ComputeMode(gpu))) {
     for (const Partition& partition : gpu.partitions)
@@ -199,10 +182,11 @@ Facts FactsOfPart(const Machine& machine, const std::vector<AmdGpu>& gpus, const
   if (const std::string memory = ModeText(facts, kMemoryPartition); !memory.empty())
     facts.profile += "_" + memory;
   facts.modes.clear();  // of the GPU
-  for (const KfdLink& link : partition.node.links) {
-    const PlaceInList to = FindNode(gpus, link.to);
-    if (to.gpu == nullptr) continue;
-    facts.links.push_back(LinkTo(PartId(*to.gpu, to.partition->xcp), gpu, *to.gpu, link));
+  for (const GpuLink& link : gpu.links) {
+    const AmdGpu& to = gpus[link.to];
+    for (const Partition& peer : to.partitions)
+      if (to.id != gpu.id || peer.xcp != partition.xcp)
+        facts.links.push_back(LinkTo(PartId(to, peer.xcp), gpu, to, link));
   }
   return facts;
 }

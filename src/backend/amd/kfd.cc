@@ -75,10 +75,10 @@ KfdProcess ReadProcess(const os::Root& sysfs, const std::string& folder) {
 int Count(std::uint64_t value) { return value > kMostUnits ? 0 : static_cast<int>(value); }
 
 /// The texts of the properties of what is in a folder. A missing folder, or one that cannot be
-/// read, has none. A machine has thousands of these files.
-std::vector<std::string> ReadEach(const os::Root& nodes, const std::string& folder) {
+/// read, has none. A machine has hundreds of these files.
+std::vector<std::string> ReadEach(const os::Root& above, const std::string& folder) {
   std::vector<std::string> all;
-  const auto root = nodes.OpenBelow(folder);
+  const auto root = above.OpenBelow(folder);
   if (!root.ok()) return all;
   auto names = root->List(".").value_or({});
   if (names.size() > kMaxLinks) names.resize(kMaxLinks);
@@ -99,22 +99,6 @@ base::Bytes MemoryOf(const os::Root& nodes, const std::string& node) {
     if ((heap == kPublicHeap || heap == kPrivateHeap) && size <= kMostMemory) sum += size;
   }
   return base::Bytes{sum <= kMostMemory ? sum : 0};
-}
-
-std::vector<KfdLink> LinksOf(const os::Root& nodes, const std::string& node) {
-  std::vector<KfdLink> links;
-  for (const char* kind : {"/io_links", "/p2p_links"})
-    for (const std::string& text : ReadEach(nodes, node + kind)) {
-      std::uint64_t to = 0, type = 0, weight = 0;
-      ForEachProperty(text, [&](std::string_view name, std::uint64_t value) {
-        if (name == "node_to") to = value;
-        if (name == "type") type = value;
-        if (name == "weight") weight = value;
-      });
-      if (to < kMaxNodes && (type == kPcie || type == kXgmi))
-        links.push_back({static_cast<unsigned>(to), type == kXgmi, weight});
-    }
-  return links;
 }
 
 /// Nothing for a node without a GPU that can be opened.
@@ -173,16 +157,25 @@ base::Result<Topology> ReadTopology(const os::Root& sysfs) {
     if (!node) continue;
     node->gpu_id = ReadNumber(nodes, folder + "/gpu_id").value_or(0);
     node->memory = MemoryOf(nodes, folder);
-    node->links = LinksOf(nodes, folder);
     topology.gpus.push_back(*std::move(node));
   }
-  std::set<unsigned> there;
-  for (const KfdNode& node : topology.gpus) there.insert(node.number);
-  for (KfdNode& node : topology.gpus)
-    std::erase_if(node.links, [&](const KfdLink& link) {
-      return link.to == node.number || !there.contains(link.to);
-    });
   return topology;
+}
+
+std::vector<KfdLink> ReadLinks(const os::Root& sysfs, unsigned node) {
+  const std::string folder = std::string(kTopology) + "/nodes/" + std::to_string(node);
+  std::vector<KfdLink> links;
+  for (const char* kind : {"/io_links", "/p2p_links"})
+    for (const std::string& text : ReadEach(sysfs, folder + kind)) {
+      std::uint64_t to = 0, type = 0;
+      ForEachProperty(text, [&](std::string_view name, std::uint64_t value) {
+        if (name == "node_to") to = value;
+        if (name == "type") type = value;
+      });
+      if (to < kMaxNodes && to != node && (type == kPcie || type == kXgmi))
+        links.push_back({static_cast<unsigned>(to), type == kXgmi});
+    }
+  return links;
 }
 
 std::vector<KfdProcess> ReadProcesses(const os::Root& sysfs) {

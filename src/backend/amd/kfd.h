@@ -25,7 +25,6 @@ Properties ParseProperties(std::string_view text);
 struct KfdLink {
   unsigned to = 0;
   bool xgmi = false;  ///< between packages or within one; else PCIe. No other type links GPUs
-  std::uint64_t weight = 0;  ///< smaller is nearer
 };
 
 /// A GPU, or a partition of one.
@@ -41,7 +40,6 @@ struct KfdNode {
   int simds = 0;
   unsigned gfx = 0;  ///< 90402 for gfx942
   base::Bytes memory;
-  std::vector<KfdLink> links;  ///< to nodes of GPUs that are there
 };
 
 struct Topology {
@@ -58,6 +56,9 @@ base::Result<std::string> ReadGeneration(const os::Root& sysfs);
 /// kNotFound: there is no KFD. Nodes without GPU, and those that lack what a device needs, are left
 /// out. Blocks.
 base::Result<Topology> ReadTopology(const os::Root& sysfs);
+
+/// The links of a node to others, also to those that Topology leaves out. Blocks.
+std::vector<KfdLink> ReadLinks(const os::Root& sysfs, unsigned node);
 
 /// A process that has opened /dev/kfd.
 struct KfdProcess {

@@ -103,6 +103,25 @@ std::vector<AmdGpu> GroupGpus(const std::vector<KfdNode>& nodes,
   return gpus;
 }
 
+void LinkGpus(std::vector<AmdGpu>& gpus,
+              const std::function<std::vector<KfdLink>(unsigned node)>& links_of) {
+  std::map<unsigned, std::size_t> gpu_of;  // by number of the node
+  for (std::size_t i = 0; i < gpus.size(); ++i)
+    for (const Partition& partition : gpus[i].partitions) gpu_of[partition.node.number] = i;
+  for (AmdGpu& gpu : gpus) {
+    std::vector<KfdLink> links;
+    for (const Partition& partition : gpu.partitions)
+      if (links = links_of(partition.node.number); !links.empty()) break;
+    gpu.links.clear();
+    for (const KfdLink& link : links) {
+      const auto to = gpu_of.find(link.to);
+      if (to != gpu_of.end() &&
+          std::ranges::find(gpu.links, to->second, &GpuLink::to) == gpu.links.end())
+        gpu.links.push_back({to->second, link.xgmi});
+    }
+  }
+}
+
 device::Evidence Standing(const AmdGpu& gpu, std::string_view kind, std::uint64_t code,
                           std::string text) {
   return {.source = device::EvidenceSource::kPoll,

@@ -24,12 +24,19 @@ struct Partition {
   int number = 0;  ///< among all that programs see, by which AMD's tools call it
 };
 
+/// From a GPU to another, or from each of its partitions to the others.
+struct GpuLink {
+  std::size_t to = 0;  ///< index of that GPU
+  bool xgmi = false;   ///< else PCIe
+};
+
 struct AmdGpu {
   std::string id;  ///< "GPU-e3aa1c5bd7b5f051", as ROCR_VISIBLE_DEVICES has it; see IdsOf
   device::PciAddress pci;
   int index = 0;
   std::vector<Partition> partitions;  ///< by number, at least one
   std::optional<int> numa_node;       ///< see Machine::NumaNode
+  std::vector<GpuLink> links;         ///< see LinkGpus
 };
 
 /// Puts the nodes together to GPUs, by PCI function. `exists`: whether a PCI function is there:
@@ -40,6 +47,15 @@ struct AmdGpu {
 /// the same, it is the PCI address: "GPU-0000:05:00.0".
 std::vector<AmdGpu> GroupGpus(const std::vector<KfdNode>& nodes,
                               const std::function<bool(const device::PciAddress&)>& exists);
+
+/// Sets the links of all GPUs. `links_of`: those of a node of KFD's topology.
+///
+/// KFD links every two partitions of two GPUs in the same way, by the hives of the GPUs and by what
+/// their PCI functions reach (Linux, kfd_crat.c, kfd_fill_gpu_xgmi_link_to_gpu; kfd_topology.c,
+/// kfd_dev_create_p2p_links). So the links of one partition of each GPU suffice: 63 partitions have
+/// 4,000 files of them.
+void LinkGpus(std::vector<AmdGpu>& gpus,
+              const std::function<std::vector<KfdLink>(unsigned node)>& links_of);
 
 /// The id of a partition of a GPU: all partitions have one unique_id.
 std::string PartId(const AmdGpu& gpu, unsigned xcp);
