@@ -49,7 +49,8 @@ class Backend {
   /// without it (address, PCI) are unavailable and the device counts as lost.
   virtual base::Result<Facts> Describe(const std::string& address) = 0;
 
-  /// State of one device that was described before.
+  /// State of one device that was described before. A vendor whose driver reads the parts of a
+  /// device with it returns those, too; each can also be read alone.
   virtual base::Result<Reading> Read(const std::string& address) = 0;
 
   /// Measures one device that was described before. Quantities that the device does not have are

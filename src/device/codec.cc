@@ -154,6 +154,12 @@ static void VisitFields(Visit& visit, T& facts) {
   visit("withheld", facts.withheld);
 }
 
+template <typename Visit, base::Of<PartReading> T>
+static void VisitFields(Visit& visit, T& part) {
+  visit("address", part.address, {.filled = true});
+  visit("processes", part.processes);
+}
+
 template <typename Visit, base::Of<Reading> T>
 static void VisitFields(Visit& visit, T& reading) {
   visit("reachable", reading.reachable, {.required = true});
@@ -161,6 +167,7 @@ static void VisitFields(Visit& visit, T& reading) {
   visit("processes", reading.processes);
   visit("tellsRecovery", reading.reports_recovery);
   visit("factsChanged", reading.facts_changed);
+  visit("parts", reading.parts);
 }
 
 template <typename Visit, base::Of<NewPart> T>

@@ -89,6 +89,7 @@ TEST(Codec, BringsDriversReadingsEvidenceAndAddressesBackUnchanged) {
   reading.processes = {{4711, base::Mebibytes(10)}, {4712, base::Mebibytes(4), true}};
   reading.reports_recovery = true;
   reading.facts_changed = true;
+  reading.parts = {{.address = "0/1", .processes = {{.pid = 42}}}, {.address = "0/2"}};
   EXPECT_EQ(*DecodeReading(Encode(reading)), reading);
 
   const std::vector<Evidence> evidence{SomeEvidence()};

@@ -249,6 +249,13 @@ struct DeviceProcess {
   bool operator==(const DeviceProcess&) const = default;
 };
 
+/// What the reading of a device says of a part of it.
+struct PartReading {
+  std::string address;  ///< as in Facts::parts
+  std::vector<DeviceProcess> processes;
+  bool operator==(const PartReading&) const = default;
+};
+
 /// One polled reading of a device's state. Measured values are in Sample (telemetry.h).
 struct Reading {
   bool reachable = true;  ///< false: the device answered no call; `evidence` says why
@@ -260,6 +267,8 @@ struct Reading {
   /// The facts returned by the last Describe are out of date (a mode was changed, a fabric joined):
   /// call Describe again.
   bool facts_changed = false;
+  /// Parts that are read with the device, so that they need no reading of their own.
+  std::vector<PartReading> parts;
   bool operator==(const Reading&) const = default;
 };
 

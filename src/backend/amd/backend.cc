@@ -43,7 +43,7 @@ struct Session {
     std::string compute, memory;
     bool operator==(const Modes&) const = default;
   };
-  std::map<std::string, Modes> modes;  // by address, at the last Describe
+  std::map<std::string, Modes> modes;  // by GPU, at its last Describe
   /// Memory modes that were requested, by GPU: the driver does not show them.
   std::map<std::string, std::string> requested;
   std::vector<KfdProcess> processes;
@@ -171,8 +171,8 @@ class AmdBackend final : public device::Backend {
   Result<device::Facts> Describe(const std::string& address) override {
     if (session_) TRY(session_->Look(false));
     ASSIGN(const Place place, Find(address));
-    session_->modes[address] = session_->ModesOf(*place.gpu);
     if (place.partition == nullptr) {
+      session_->modes[place.gpu->id] = session_->ModesOf(*place.gpu);
       device::Facts facts = FactsOfGpu(session_->machine, session_->gpus, *place.gpu);
       if (const auto one = session_->requested.find(place.gpu->id);
           one != session_->requested.end())
@@ -185,19 +185,20 @@ class AmdBackend final : public device::Backend {
 
   Result<device::Reading> Read(const std::string& address) override {
     ASSIGN(const Place place, Find(address));
-    device::Reading reading;
-    const auto mode = session_->modes.find(address);
-    // The GPU answers for its partitions.
-    if (place.partition == nullptr)
-      reading =
-          session_->StateOf(*place.gpu, mode == session_->modes.end() ? "" : mode->second.compute);
-    // Of a GPU that is divided, the partitions have them.
-    if (place.partition != nullptr || place.gpu->partitions.size() == 1)
-      reading.processes = session_->ProcessesOn(
-          (place.partition != nullptr ? *place.partition : place.gpu->partitions.front())
-              .node.gpu_id);
-    reading.facts_changed =
-        mode != session_->modes.end() && mode->second != session_->ModesOf(*place.gpu);
+    const AmdGpu& gpu = *place.gpu;
+    if (place.partition != nullptr)
+      return device::Reading{.processes = session_->ProcessesOn(place.partition->node.gpu_id)};
+    const auto mode = session_->modes.find(gpu.id);
+    device::Reading reading =
+        session_->StateOf(gpu, mode == session_->modes.end() ? "" : mode->second.compute);
+    // Of a GPU that is divided, the partitions have them. For all else the GPU answers.
+    if (gpu.partitions.size() == 1)
+      reading.processes = session_->ProcessesOn(gpu.partitions.front().node.gpu_id);
+    else
+      for (const Partition& partition : gpu.partitions)
+        reading.parts.push_back(
+            {PartAddress(gpu, partition.xcp), session_->ProcessesOn(partition.node.gpu_id)});
+    reading.facts_changed = mode != session_->modes.end() && mode->second != session_->ModesOf(gpu);
     return reading;
   }
 

@@ -433,6 +433,22 @@ TEST_F(AmdMachine, ProcessesAreOnAGpuWhereTheyHaveMemoryOrAQueue) {
   EXPECT_THAT(on(kSecond), ElementsAre(std::pair(43, 0)));
 }
 
+TEST_F(AmdMachine, AGpuIsReadWithItsPartitions) {
+  for (unsigned part = 0; part < 3; ++part) {
+    Node(static_cast<int>(2 + part), 0x500 + part, 128 + part, kUnique);
+    Write(kNodes + std::to_string(2 + part) + "/gpu_id", std::to_string(100 + part) + "\n");
+  }
+  Write("class/kfd/kfd/proc/41/vram_101", "4096\n");
+  const auto backend = Opened();
+  const auto reading = backend->Read(kFirst);
+  EXPECT_THAT(reading->processes, IsEmpty());
+  ASSERT_THAT(reading->parts, SizeIs(3));
+  for (const device::PartReading& part : reading->parts) {
+    EXPECT_THAT(part.processes, SizeIs(part.address == kFirst + "/1" ? 1 : 0));
+    EXPECT_EQ(part.processes, backend->Read(part.address)->processes) << part.address;
+  }
+}
+
 /// KFD answers EPERM for a node whose render node the device cgroup does not allow.
 TEST_F(AmdMachine, NodesThatRefuseToBeReadAreLeftOutAndNamedWhereAllDo) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become a user who may not read";

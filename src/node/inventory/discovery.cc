@@ -440,13 +440,30 @@ void Discovery::ReadNext(std::size_t position) {
                     ReportLost(known.id, device::kHang, reading.error());
                     return Ended(reading.error());
                   }
-                  if (reading.ok()) hangs_.erase(known.id);
+                  std::vector<device::PartReading> parts;
+                  if (reading.ok()) {
+                    hangs_.erase(known.id);
+                    parts = std::exchange(reading->parts, {});
+                  }
                   if (!known.whole.empty() && IsMissing(reading))
                     describe_again_ = true;
                   else
                     HandleReading(known.id, std::move(reading));
-                  ReadNext(position + 1);
+                  ReadNext(HandleParts(position, parts));
                 }));
+}
+
+/// Parts follow their device. Returns the position behind those that were read with it: a call for
+/// each of many partitions costs more than what they report.
+std::size_t Discovery::HandleParts(std::size_t position,
+                                   const std::vector<device::PartReading>& parts) {
+  for (++position; position < known_.size(); ++position) {
+    const Known& known = known_[position];
+    const auto part = std::ranges::find(parts, known.address, &device::PartReading::address);
+    if (part == parts.end() || known.id.empty() || IsSkipped(known)) break;
+    HandleReading(known.id, device::Reading{.processes = part->processes});
+  }
+  return position;
 }
 
 /// No call is in progress: schedules the next one.

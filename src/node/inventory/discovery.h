@@ -118,6 +118,7 @@ class Discovery {
   void KeepHidden();
   void Described(bool fresh);
   void ReadNext(std::size_t position);
+  std::size_t HandleParts(std::size_t position, const std::vector<device::PartReading>& parts);
   void ReadSome();
   void ScheduleNext();
   bool AnyUnhealthy() const;

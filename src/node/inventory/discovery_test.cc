@@ -11,6 +11,8 @@ namespace {
 using device::HealthState;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using namespace std::chrono_literals;
 
 /// A backend whose devices and failures the test sets; answers arrive through the executor, as
@@ -67,6 +69,8 @@ class ScriptedBackend final : public device::AsyncBackend {
     device::Reading reading;
     reading.reachable = !lost.contains(address);
     reading.facts_changed = changed.contains(address);
+    if (const auto of = parts.find(address); of != parts.end() && together)
+      for (const std::string& part : of->second) reading.parts.push_back({part, {{.pid = 7}}});
     Answer(done, base::Result<device::Reading>(reading));
   }
   void Stop() override { ++stopped; }
@@ -77,7 +81,8 @@ class ScriptedBackend final : public device::AsyncBackend {
   std::map<std::string, std::vector<std::string>> parts;  // of a device, by address: "0/1"
   std::set<std::string> hangs, lost, changed, removed;
   std::vector<std::string> read;
-  bool unsent = false;  // the next calls wait behind one that hangs
+  bool together = false;  // parts are read with their device
+  bool unsent = false;    // the next calls wait behind one that hangs
   int opened = 0, stopped = 0, described = 0, abandoned_ = 0;
   Events events_;
 
@@ -275,6 +280,45 @@ TEST_F(DiscoveryTest, PartsThatOnlyTheirDeviceKnowsFollowIt) {
   const int described = backend_.described;
   executor_.Advance(60s);
   EXPECT_EQ(backend_.described, described) << "nothing else changed";
+}
+
+TEST_F(DiscoveryTest, PartsThatAreReadWithTheirDeviceNeedNoCall) {
+  backend_.parts["1"] = {"1/0", "1/1"};
+  backend_.together = true;
+  Start();
+  EXPECT_THAT(backend_.read, ElementsAre("0", "1", "2"));
+  for (const char* part : {"1/0", "1/1"}) {
+    EXPECT_TRUE(readings_.at(part).reachable);
+    EXPECT_THAT(readings_.at(part).processes, SizeIs(1));
+  }
+  EXPECT_THAT(readings_.at("B").parts, IsEmpty()) << "each device has its own";
+  EXPECT_THAT(inventory_.published().Get()->Find("1/1")->reading->processes, SizeIs(1));
+
+  // One that the driver does not return with its device is asked for.
+  backend_.parts["1"] = {"1/1"};
+  backend_.removed = {"1/0"};
+  backend_.read.clear();
+  executor_.Advance(5s);
+  EXPECT_THAT(backend_.read, ElementsAre("0", "1", "1/0", "1/1", "2"));
+  executor_.Advance(6s);
+  EXPECT_THAT(Ids(), ElementsAre("A", "B", "1/1", "C"));
+
+  // An event about a part concerns that part alone.
+  backend_.read.clear();
+  discovery_.ReadSoon("1/1");
+  executor_.Advance(200ms);
+  EXPECT_THAT(backend_.read, ElementsAre("1/1"));
+}
+
+TEST_F(DiscoveryTest, APartWhoseCallsHangIsNotReadWithItsDevice) {
+  backend_.parts["1"] = {"1/0", "1/1"};
+  backend_.together = true;
+  backend_.hangs = {"1/0"};  // when it is described
+  Start();
+  executor_.Advance(11s);
+  EXPECT_EQ(readings_.count("1/0"), 0u) << "it is not known yet";
+  EXPECT_TRUE(readings_.at("1/1").reachable);
+  EXPECT_TRUE(readings_.at("C").reachable);
 }
 
 TEST_F(DiscoveryTest, PartsOfADeviceThatHangsStayWhatTheyAre) {
