@@ -29,8 +29,8 @@ constexpr base::Duration kDeadline = std::chrono::hours(1);
 constexpr base::Duration kLookForEnd = std::chrono::seconds(1);
 constexpr char kGroup[] = "penstock-reload";
 /// In a process of its own, which goes on where the agent ends meanwhile and its pipe is closed:
-/// else the driver would stay unloaded. Which of the two failed is in the status. busybox's modprobe
-/// also fails where the driver is gone and a module that it used is not.
+/// else the driver would stay unloaded. Which of the two failed is in the status. busybox's
+/// modprobe also fails where the driver is gone and a module that it used is not.
 constexpr char kReload[] =
     "trap '' PIPE; { modprobe -r amdgpu || [ ! -e /sys/module/amdgpu ] || exit 3; "
     "modprobe amdgpu || exit 4; } 2>&1 & wait $!";
@@ -148,8 +148,8 @@ class AmdActions final : public device::Actions {
   void LookForUsers(const os::Command::Outcome& outcome,
                     const std::function<void(base::Status)>& done) {
     if (looking_.joinable()) looking_.join();  // it has posted its last result
-    looking_ = std::thread(
-        [alive = std::weak_ptr(alive_), this, proc = paths_.proc_root, outcome, done] {
+    looking_ =
+        std::thread([alive = std::weak_ptr(alive_), this, proc = paths_.proc_root, outcome, done] {
           const base::Status status = StatusOf(outcome, LogUsers(proc));
           control_.Post([alive, this, status, done] {
             if (!alive.expired()) Ended(status, done);
