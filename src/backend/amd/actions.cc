@@ -32,8 +32,8 @@ constexpr char kGroup[] = "penstock-reload";
 /// else the driver would stay unloaded. Which of the two failed is in the status. busybox's
 /// modprobe also fails where the driver is gone and a module that it used is not.
 constexpr char kReload[] =
-    "trap '' PIPE; { modprobe -r amdgpu || [ ! -e /sys/module/amdgpu ] || exit 3; "
-    "modprobe amdgpu || exit 4; } 2>&1 & wait $!";
+    "trap '' PIPE; { modprobe -r amdgpu || [ -d /sys/module -a ! -e /sys/module/amdgpu ] || "
+    "exit 3; modprobe amdgpu || exit 4; } 2>&1 & wait $!";
 constexpr int kNotUnloaded = 3, kNotLoaded = 4;
 
 /// Whether a reload of an agent that has ended since still runs. Another user's process does not
