@@ -20,8 +20,9 @@
 
 namespace penstock::app {
 
-/// The names under which engines are to know the runtime: those of the vendors whose driver or
-/// devices this machine has.
+/// The names under which engines are to know the runtime: those of the vendors whose driver is
+/// there, or was looked for in vain. A vendor whose driver shows on the machine (Dialect's sign) is
+/// only looked for with that.
 std::vector<std::string> RuntimeHandlersOf(const node::inventory::Snapshot& inventory);
 
 /// Which specifications say the groups of device files, by cdi.additionalGids and by what the

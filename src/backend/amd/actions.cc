@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -34,6 +35,8 @@ constexpr char kGroup[] = "penstock-reload";
 constexpr char kReload[] =
     "trap '' PIPE; { modprobe -r amdgpu || [ -d /sys/module -a ! -e /sys/module/amdgpu ] || "
     "exit 3; modprobe amdgpu || exit 4; } 2>&1 & wait $!";
+/// Also of scripts of other versions.
+constexpr char kReloadBegins[] = "trap '' PIPE; { modprobe -r amdgpu ";
 constexpr int kNotUnloaded = 3, kNotLoaded = 4;
 
 /// Whether a reload of an agent that has ended since still runs. Another user's process does not
@@ -46,20 +49,23 @@ bool IsUnderWay(const std::string& proc) {
       return false;
     const auto process = os::ReadProcess(proc, pid);
     return process.ok() && process->uid == ::geteuid() &&
-           process->command.find(kReload) != std::string::npos;
+           process->command.find(kReloadBegins) != std::string::npos;
   });
 }
 
 /// Writes the processes that keep the driver in use to the log, since their ids do not leave the
 /// node; returns how many there are. Blocks for seconds at most.
 std::size_t LogUsers(const std::string& proc) {
-  constexpr std::size_t kMostLogged = 8, kMostOfCommand = 100;
+  constexpr std::size_t kMostLogged = 8, kMostOfProgram = 100;
   const auto users = os::FindDeviceUsers(proc, {"kfd", "dri/"});
   for (std::size_t i = 0; i < std::min(users.size(), kMostLogged); ++i) {
     const auto process = os::ReadProcess(proc, users[i].pid);
+    // Arguments may contain secrets, and logs are collected.
+    const std::string program =
+        process.ok() ? process->command.substr(0, process->command.find(' ')) : "";
     base::Log(base::kWarn, "amdgpu is in use",
               {{"process", users[i].pid},
-               {"command", process.ok() ? process->command.substr(0, kMostOfCommand) : ""},
+               {"program", base::Shortened(program, kMostOfProgram)},
                {"file", base::Printable(users[i].file)}});
   }
   return users.size();
@@ -148,13 +154,18 @@ class AmdActions final : public device::Actions {
   void LookForUsers(const os::Command::Outcome& outcome,
                     const std::function<void(base::Status)>& done) {
     if (looking_.joinable()) looking_.join();  // it has posted its last result
-    looking_ =
-        std::thread([alive = std::weak_ptr(alive_), this, proc = paths_.proc_root, outcome, done] {
-          const base::Status status = StatusOf(outcome, LogUsers(proc));
-          control_.Post([alive, this, status, done] {
-            if (!alive.expired()) Ended(status, done);
-          });
-        });
+    const auto look = [alive = std::weak_ptr(alive_), this, proc = paths_.proc_root, outcome,
+                       done] {
+      const base::Status status = StatusOf(outcome, LogUsers(proc));
+      control_.Post([alive, this, status, done] {
+        if (!alive.expired()) Ended(status, done);
+      });
+    };
+    try {
+      looking_ = std::thread(look);
+    } catch (const std::system_error&) {  // there may be no more threads
+      Ended(StatusOf(outcome, 0), done);
+    }
   }
 
   /// The command, which owns `done`, must outlive the call.

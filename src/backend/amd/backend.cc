@@ -127,10 +127,9 @@ device::Reading Session::StateOf(const AmdGpu& gpu, const std::string& mode) {
 std::vector<device::DeviceProcess> Session::ProcessesOn(std::uint64_t gpu_id) {
   std::vector<device::DeviceProcess> found;
   if (gpu_id == 0) return found;
-  const auto now = std::chrono::steady_clock::now();
-  if (now - processes_at >= kRound) {
+  if (std::chrono::steady_clock::now() - processes_at >= kRound) {
     processes = ReadProcesses(machine.sysfs());
-    processes_at = now;
+    processes_at = std::chrono::steady_clock::now();  // however long it took
   }
   for (const KfdProcess& process : processes)
     if (const auto on = process.on.find(gpu_id); on != process.on.end())

@@ -317,6 +317,7 @@ TEST_F(AmdMachine, TheLinksOfOnePartitionAreThoseOfAllOfItsGpu) {
   Node(3, 0x501, 129, kUnique);
   Node(4, 0x2600, 130, 7);
   Node(5, 0x2601, 131, 7);
+  Link(2, 0, 0);
   Link(3, 0, 2);
   Link(3, 1, 4);
   Link(3, 2, 5);
@@ -330,7 +331,8 @@ TEST_F(AmdMachine, TheLinksOfOnePartitionAreThoseOfAllOfItsGpu) {
     return found;
   };
   const std::string first = "GPU-e3aa140f9a5f9e31", second = "GPU-0000000000000007";
-  EXPECT_THAT(peers(kFirst), ElementsAre(Pair(second, 1))) << "its first partition has no links";
+  EXPECT_THAT(peers(kFirst), ElementsAre(Pair(second, 1)))
+      << "its first partition has only that to a processor";
   EXPECT_THAT(
       peers(kFirst + "/0"),
       UnorderedElementsAre(Pair(first + "-1", 1), Pair(second + "-0", 1), Pair(second + "-1", 1)));

@@ -109,15 +109,15 @@ void LinkGpus(std::vector<AmdGpu>& gpus,
   for (std::size_t i = 0; i < gpus.size(); ++i)
     for (const Partition& partition : gpus[i].partitions) gpu_of[partition.node.number] = i;
   for (AmdGpu& gpu : gpus) {
-    std::vector<KfdLink> links;
-    for (const Partition& partition : gpu.partitions)
-      if (links = links_of(partition.node.number); !links.empty()) break;
     gpu.links.clear();
-    for (const KfdLink& link : links) {
-      const auto to = gpu_of.find(link.to);
-      if (to != gpu_of.end() &&
-          std::ranges::find(gpu.links, to->second, &GpuLink::to) == gpu.links.end())
-        gpu.links.push_back({to->second, link.xgmi});
+    for (const Partition& partition : gpu.partitions) {
+      for (const KfdLink& link : links_of(partition.node.number)) {
+        const auto to = gpu_of.find(link.to);  // else a processor's node
+        if (to != gpu_of.end() &&
+            std::ranges::find(gpu.links, to->second, &GpuLink::to) == gpu.links.end())
+          gpu.links.push_back({to->second, link.xgmi});
+      }
+      if (!gpu.links.empty()) break;
     }
   }
 }

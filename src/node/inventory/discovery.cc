@@ -461,6 +461,7 @@ std::size_t Discovery::HandleParts(std::size_t position,
     const Known& known = known_[position];
     const auto part = std::ranges::find(parts, known.address, &device::PartReading::address);
     if (part == parts.end() || known.id.empty() || IsSkipped(known)) break;
+    hangs_.erase(known.id);
     HandleReading(known.id, device::Reading{.processes = part->processes});
   }
   return position;
