@@ -53,8 +53,9 @@ bool IsUnderWay(const std::string& proc) {
   });
 }
 
-/// Writes the processes that keep the driver in use to the log, since their ids do not leave the
-/// node; returns how many there are. Blocks for seconds at most.
+/// Writes the processes that keep the driver in use to the log, and returns how many there are: the
+/// reason is also shown in the cluster, where neither ids nor programs belong. Blocks as
+/// FindDeviceUsers does.
 std::size_t LogUsers(const std::string& proc) {
   constexpr std::size_t kMostLogged = 8, kMostOfProgram = 100;
   const auto users = os::FindDeviceUsers(proc, {"kfd", "dri/"});

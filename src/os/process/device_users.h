@@ -20,7 +20,8 @@ struct DeviceUser {
 /// may name files that never answer. Reads at most `most` open files, so a process with very many
 /// of them can hide those with higher numbers. Needs permission to trace the processes. Blocks for
 /// at most half a second for each process that delays readers of its memory map, four seconds in
-/// all.
+/// all; on a machine whose processors are all busy also until a thread begins to read, at most two
+/// seconds for each process.
 std::vector<DeviceUser> FindDeviceUsers(const std::string& proc,
                                         const std::vector<std::string>& names,
                                         std::size_t most = 1'000'000);
