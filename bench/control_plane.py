@@ -11,7 +11,6 @@ from figures import ROOT
 sys.path.append(str(ROOT / "tests/e2e/cluster"))
 import inside  # noqa: E402
 import pki  # noqa: E402
-from api import Api  # noqa: E402
 from cluster import Cluster, die_with_parent  # noqa: E402
 from parts import Parts  # noqa: E402
 
@@ -40,7 +39,7 @@ def become_host(directory: Path):
     inside.enter_environment(directory, parts)
     inside.shell("ip", "link", "set", "lo", "up")
     inside.shell("ip", "addr", "add", f"{inside.SERVER}/32", "dev", "lo")
-    inside.control_plane(directory, Api(inside.SERVER, directory / "pki", os.getpid))
+    inside.control_plane(directory)
     (directory / "ready").touch()
     os.execv(parts.pause, [str(parts.pause)])
 

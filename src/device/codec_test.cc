@@ -147,6 +147,25 @@ TEST(Codec, BringsSamplesBackUnchanged) {
   EXPECT_EQ(*DecodeSampleRequest(Encode("", {})), std::pair(std::string(), SampleRequest{}));
 }
 
+TEST(Codec, BringsSamplesOfPartsBackUnchanged) {
+  Sample sample;
+  sample.values = {{0, -1, std::uint64_t{1410}}};
+  sample.parts.resize(2);
+  sample.parts[0].address = "0000:07:00.0/0";
+  sample.parts[0].values = {{7, 1, std::uint64_t{35}}};
+  sample.parts[1].address = "0000:07:00.0/1";
+  sample.parts[1].processes = {{.pid = 1}};
+  sample.parts[1].unsupported = {3};
+  EXPECT_EQ(*DecodeSample(Encode(sample)), sample);
+
+  SampleRequest request{.quantities = {1}};
+  request.parts.resize(2);
+  request.parts[0] = {.quantities = {2, 3}, .processes = true, .address = "0000:07:00.0/0"};
+  request.parts[1].address = "0000:07:00.0/1";
+  EXPECT_EQ(*DecodeSampleRequest(Encode("0000:07:00.0", request)),
+            std::pair(std::string("0000:07:00.0"), request));
+}
+
 TEST(Codec, CarriesRequestsToChangeADevice) {
   const ModeRequest mode{"0", "mig", "enabled"};
   EXPECT_EQ(*DecodeModeRequest(Encode(mode)), mode);
@@ -180,12 +199,13 @@ TEST(Codec, RefusesWhatIsNoSample) {
   for (const char* text :
        {"", "\n", "\n\n\n", "x\n\n", "1\n\n", "1=\n\n", "1=-1\n\n", "1=rnan\n\n", "1=rinf\n\n",
         "65536=1\n\n", "1.1024=1\n\n", "1.=1\n\n", "1=1  2=2\n\n", "\n0:::::\n", "\n1::::\n",
-        "\n1:x::::\n", "\n1:::::x\n", "\n4294967296:::::\n", "\n\nx"}) {
+        "\n1:x::::\n", "\n1:::::x\n", "\n4294967296:::::\n", "\n\nx",
+        "\n\n\npart\n", "\n\n\npart\n\n", "\n\n\npart\nx\n\n"}) {
     const auto sample = DecodeSample(text);
     ASSERT_FALSE(sample.ok()) << text;
     EXPECT_EQ(sample.error().code(), base::Code::kDataLoss);
   }
-  for (const char* text : {"", "0", "0\n", "0\nq", "0\np1", "0\np x"})
+  for (const char* text : {"", "0", "0\n", "0\nq", "0\np1", "0\np x", "0\np\n0/0", "0\np\n0/0\n", "0\np\n0/0\np x"})
     EXPECT_FALSE(DecodeSampleRequest(text).ok()) << text;
 }
 

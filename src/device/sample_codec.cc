@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kMaxLinks = 1024;
 constexpr std::size_t kMaxItems = 1u << 16;
+constexpr std::size_t kSampleLines = 3;
 
 template <typename T>
 void Append(std::string& text, T number) {
@@ -112,11 +113,7 @@ Status EachWord(std::string_view line, std::string_view what, Take take) {
   return {};
 }
 
-}  // namespace
-
-std::string Encode(const Sample& sample) {
-  std::string text;
-  text.reserve(sample.values.size() * 16 + 64);
+void AppendMeasured(const Sample& sample, std::string& text) {
   const auto separate = [&text] {
     if (!text.empty() && text.back() != '\n') text += ' ';
   };
@@ -152,15 +149,10 @@ std::string Encode(const Sample& sample) {
     separate();
     Append(text, quantity);
   }
-  return text;
 }
 
-Result<Sample> DecodeSample(std::string_view body) {
-  const auto lines = base::Split(body, '\n');
-  if (lines.size() != 3)
-    return Error(Code::kDataLoss,
-                 "a sample must have three lines, not " + std::to_string(lines.size()));
-  Sample sample;
+/// From three lines.
+Status ReadMeasured(const std::string* lines, Sample& sample) {
   TRY(EachWord(lines[0], "value", [&sample](std::string_view word) {
     const auto value = ParseValue(word);
     if (value) sample.values.push_back(*value);
@@ -176,28 +168,23 @@ Result<Sample> DecodeSample(std::string_view body) {
     if (quantity) sample.unsupported.push_back(*quantity);
     return quantity.has_value();
   }));
-  return sample;
+  return {};
 }
 
-std::string Encode(const std::string& address, const SampleRequest& request) {
-  std::string text = address + (request.processes ? "\np" : "\n-");
+void AppendRequested(const SampleRequest& request, std::string& text) {
+  text += request.processes ? 'p' : '-';
   for (const QuantityId quantity : request.quantities) {
     text += ' ';
     Append(text, quantity);
   }
-  return text;
 }
 
-Result<std::pair<std::string, SampleRequest>> DecodeSampleRequest(std::string_view argument) {
-  const auto end = argument.rfind('\n');
-  if (end == std::string_view::npos || end + 1 == argument.size())
-    return Error(Code::kInvalidArgument,
-                 "a sample request must have an address and a line of quantities");
-  std::string_view line = argument.substr(end + 1);
-  SampleRequest request{.processes = line.front() == 'p'};
-  if ((line.front() != 'p' && line.front() != '-') || (line.size() > 1 && line[1] != ' '))
+Result<SampleRequest> ReadRequested(std::string_view line) {
+  if (line.empty() || (line.front() != 'p' && line.front() != '-') ||
+      (line.size() > 1 && line[1] != ' '))
     return Error(Code::kInvalidArgument,
                  "a sample request must specify whether to include processes");
+  SampleRequest request{.processes = line.front() == 'p'};
   line.remove_prefix(std::min<std::size_t>(2, line.size()));
   const auto read = EachWord(line, "quantity", [&request](std::string_view word) {
     const auto quantity = ParseQuantity(word);
@@ -205,7 +192,61 @@ Result<std::pair<std::string, SampleRequest>> DecodeSampleRequest(std::string_vi
     return quantity.has_value();
   });
   if (!read.ok()) return Error(Code::kInvalidArgument, read.error().message());
-  return std::pair(std::string(argument.substr(0, end)), std::move(request));
+  return request;
+}
+
+}  // namespace
+
+std::string Encode(const Sample& sample) {
+  std::string text;
+  text.reserve(sample.values.size() * 16 + 64);
+  AppendMeasured(sample, text);
+  for (const Sample& part : sample.parts) {
+    text += '\n' + part.address + '\n';
+    AppendMeasured(part, text);
+  }
+  return text;
+}
+
+Result<Sample> DecodeSample(std::string_view body) {
+  const auto lines = base::Split(body, '\n');
+  if (lines.size() % (kSampleLines + 1) != kSampleLines)
+    return Error(Code::kDataLoss,
+                 "a sample must have three lines, and four for each part of its device, not " +
+                     std::to_string(lines.size()));
+  Sample sample;
+  TRY(ReadMeasured(&lines[0], sample));
+  for (std::size_t at = kSampleLines; at < lines.size(); at += kSampleLines + 1) {
+    Sample& part = sample.parts.emplace_back();
+    part.address = lines[at];
+    TRY(ReadMeasured(&lines[at + 1], part));
+  }
+  return sample;
+}
+
+std::string Encode(const std::string& address, const SampleRequest& request) {
+  std::string text = address + '\n';
+  AppendRequested(request, text);
+  for (const SampleRequest& part : request.parts) {
+    text += '\n' + part.address + '\n';
+    AppendRequested(part, text);
+  }
+  return text;
+}
+
+Result<std::pair<std::string, SampleRequest>> DecodeSampleRequest(std::string_view argument) {
+  const auto lines = base::Split(argument, '\n');
+  if (lines.size() < 2 || lines.size() % 2 != 0)
+    return Error(Code::kInvalidArgument,
+                 "a sample request must have an address and a line of quantities, also for each "
+                 "part of its device");
+  ASSIGN(SampleRequest request, ReadRequested(lines[1]));
+  for (std::size_t at = 2; at < lines.size(); at += 2) {
+    ASSIGN(SampleRequest part, ReadRequested(lines[at + 1]));
+    part.address = lines[at];
+    request.parts.push_back(std::move(part));
+  }
+  return std::pair(lines[0], std::move(request));
 }
 
 }  // namespace penstock::device::codec

@@ -90,6 +90,8 @@ struct ProcessSample {
 struct SampleRequest {
   std::vector<QuantityId> quantities;
   bool processes = false;
+  std::vector<SampleRequest> parts;  ///< of the device, which a driver may measure with it
+  std::string address;               ///< within `parts`; else empty
   bool operator==(const SampleRequest&) const = default;
 };
 
@@ -100,6 +102,8 @@ struct Sample {
   std::vector<ProcessSample> processes;
   std::vector<QuantityId>
       unsupported;  ///< those requested that this device with this driver never has
+  std::vector<Sample> parts;  ///< those requested that were measured with it
+  std::string address;        ///< within `parts`; else empty
   bool operator==(const Sample&) const = default;
 };
 

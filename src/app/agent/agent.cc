@@ -343,6 +343,11 @@ class Agent {
   /// The parts in the order of the data flow: what one changes causes another turn.
   void Follow(const node::share::NodeDevices& now, const node::share::NodeDevices& before) {
     if (changes_) changes_->Follow(now, before);
+    if (node::share::OnlyReadTimesDiffer(now, before)) {
+      views_.ReadTimesChanged();
+      if (cluster_) cluster_->ScheduleUpdate();
+      return;
+    }
     if (adapters_) adapters_->Follow(now, before);
     if (health_sockets_) health_sockets_->Follow();
     if (now.inventory != before.inventory) {
@@ -371,8 +376,10 @@ class Agent {
       if (std::exchange(problems_, node::sample::ProblemsOf(*samples)) != problems_ && cluster_)
         cluster_->ScheduleUpdate();
     });
-    on_usage_ = telemetry_.meter.published().Subscribe([this](const auto&) { views_.Changed(); });
-    on_jobs_ = telemetry_.jobs.published().Subscribe([this](const auto&) { views_.Changed(); });
+    on_usage_ =
+        telemetry_.meter.published().Subscribe([this](const auto&) { views_.PagesChanged(); });
+    on_jobs_ =
+        telemetry_.jobs.published().Subscribe([this](const auto&) { views_.PagesChanged(); });
   }
 
   /// Settings that can change at run time follow the configuration in force.

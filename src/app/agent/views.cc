@@ -10,6 +10,7 @@ namespace {
 
 /// Of the Node: the layout that a label asked for and why its state is what it is.
 constexpr char kReasonAnnotation[] = "penstock.io/layout-reason";
+constexpr base::Duration kLongestUnreported = std::chrono::seconds(15);
 
 std::optional<node::metrics::ApiRequests> RequestsOf(
     const std::optional<ClusterConnection>& cluster) {
@@ -83,6 +84,12 @@ void Views::Changed() {
   ScheduleRefresh();
 }
 
+/// A few conditions change without a notice, so a report is still made now and then.
+void Views::ReadTimesChanged() {
+  pages_.Changed();
+  if (parts_.control.clock().Now() - reported_at_ >= kLongestUnreported) ScheduleRefresh();
+}
+
 Views::~Views() { parts_.control.Cancel(refresh_timer_); }
 
 /// Builds a report soon after a change, so that the time of a condition is when it changed, not
@@ -96,6 +103,7 @@ void Views::ScheduleRefresh() {
 }
 
 api::Report Views::Report() {
+  reported_at_ = parts_.control.clock().Now();
   DevicePipeline& pipeline = parts_.pipeline;
   const auto desired = pipeline.offers.Desired();
   const auto offers = pipeline.offers.Get();

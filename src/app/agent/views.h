@@ -66,6 +66,10 @@ class Views {
 
   /// Something changed that reports or pages show.
   void Changed();
+  /// Only what pages show changed, and not what reports say.
+  void PagesChanged() { pages_.Changed(); }
+  /// Devices were read, and say the same as before.
+  void ReadTimesChanged();
   void AddSamples(const node::sample::Snapshot& samples);
 
   api::Report Report();
@@ -92,6 +96,7 @@ class Views {
   const Parts parts_;
   view::ConditionTimes condition_times_;
   base::TimerId refresh_timer_ = 0;
+  base::TimePoint reported_at_{};
   node::metrics::MetricsRenderer renderer_;
   node::metrics::PageCache pages_;
   node::sample::HourHistory history_;

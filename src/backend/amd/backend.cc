@@ -205,8 +205,15 @@ class AmdBackend final : public device::Backend {
                                     const device::SampleRequest& request) override {
     ASSIGN(const Place place, Find(address));
     const MetricsOf metrics = [this, &place] { return session_->MetricsOf(*place.gpu); };
-    return place.partition == nullptr ? SampleGpu(session_->machine, *place.gpu, metrics, request)
-                                      : SamplePart(place.partition->xcp, metrics, request);
+    if (place.partition != nullptr) return SamplePart(place.partition->xcp, metrics, request);
+    device::Sample sample = SampleGpu(session_->machine, *place.gpu, metrics, request);
+    for (const device::SampleRequest& part : request.parts) {
+      const auto its = Find(part.address);
+      if (!its.ok() || its->gpu != place.gpu || its->partition == nullptr) continue;
+      sample.parts.push_back(SamplePart(its->partition->xcp, metrics, part));
+      sample.parts.back().address = part.address;
+    }
+    return sample;
   }
 
   base::Status SetMode(const std::string& address, const std::string& mode,

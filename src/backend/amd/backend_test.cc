@@ -702,6 +702,16 @@ TEST_F(AmdMachine, APartitionMeasuresItsOwnChiplets) {
   EXPECT_THAT(Values(*backend->TakeSample(addresses[2], Everything())),
               ElementsAre(Pair("busy.compute/0", 42u)));
   EXPECT_THAT(Values(*backend->TakeSample(addresses[1], Everything())), IsEmpty());
+  // With its GPU; what is no partition of that is not.
+  device::SampleRequest all = Everything();
+  for (const std::string& address : {addresses[2], addresses[0], std::string("none/0")}) {
+    all.parts.push_back(Everything());
+    all.parts.back().address = address;
+  }
+  const auto together = *backend->TakeSample(addresses[0], all);
+  ASSERT_THAT(together.parts, SizeIs(1));
+  EXPECT_EQ(together.parts[0].address, addresses[2]);
+  EXPECT_THAT(Values(together.parts[0]), ElementsAre(Pair("busy.compute/0", 42u)));
 }
 
 TEST_F(AmdMachine, ADriverThatGoesIsMissed) {

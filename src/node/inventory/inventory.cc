@@ -212,13 +212,23 @@ void Inventory::SetReading(const std::string& id, device::Reading reading, base:
 }
 
 void Inventory::PublishReadTimes() {
-  if (!read_at_.empty()) Publish(Copy());
+  if (read_at_.empty()) return;
+  Snapshot next = Copy();
+  TakeReadTimes(next);
+  published_.Set(std::move(next));
+}
+
+void Inventory::TakeReadTimes(Snapshot& next) {
+  if (read_at_.empty()) return;
+  for (Entry& entry : next.devices)
+    if (const auto read = read_at_.find(entry.facts->id); read != read_at_.end())
+      entry.read_at = read->second;
+  read_at_.clear();
 }
 
 /// With a new state, and the times of all readings.
 void Inventory::Publish(Snapshot next) {
-  for (const auto& [id, time] : std::exchange(read_at_, {}))
-    if (Entry* entry = FindIn(next.devices, id)) entry->read_at = time;
+  TakeReadTimes(next);
   ++next.state_generation;
   published_.Set(std::move(next));
 }

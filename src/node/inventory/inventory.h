@@ -56,9 +56,9 @@ struct VendorEntry {
 };
 
 /// All devices at one moment, ordered by vendor and index; devices without an index come last, and
-/// parts after their device. A
-/// change of health or of a reading leaves facts_generation unchanged, so that nothing that is
-/// derived from facts is recomputed.
+/// parts after their device. A change of health or of a reading leaves facts_generation unchanged,
+/// so that nothing that is derived from facts is recomputed, and the time of a reading leaves both
+/// unchanged.
 struct Snapshot {
   std::uint64_t facts_generation = 0;
   std::uint64_t state_generation = 0;
@@ -110,6 +110,7 @@ class Inventory {
  private:
   Snapshot Copy() const { return *published_.Get(); }
   void Publish(Snapshot next);
+  void TakeReadTimes(Snapshot& next);
   void TakePlaces(const std::string& vendor, Snapshot& next, bool& facts_changed);
   static void PlaceParts(const std::string& vendor, Snapshot& next, bool& facts_changed);
   void NumberByAddress(const std::string& vendor, Snapshot& next, bool& facts_changed);

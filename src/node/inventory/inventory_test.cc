@@ -48,6 +48,7 @@ TEST(Inventory, ReadingsThatSayTheSameArePublishedTogether) {
   };
   for (const char* id : {"GPU-0", "GPU-1"}) inventory.SetReading(id, {}, kNow + 1s);
   EXPECT_EQ(reported, 2) << "the first of each device";
+  const std::uint64_t state = inventory.published().Get()->state_generation;
   for (const char* id : {"GPU-0", "GPU-1"}) inventory.SetReading(id, {}, kNow + 2s);
   EXPECT_EQ(reported, 2);
   inventory.PublishReadTimes();
@@ -56,6 +57,7 @@ TEST(Inventory, ReadingsThatSayTheSameArePublishedTogether) {
   EXPECT_EQ(read_at("GPU-1"), kNow + 2s);
   inventory.PublishReadTimes();
   EXPECT_EQ(reported, 3);
+  EXPECT_EQ(inventory.published().Get()->state_generation, state) << "nothing is new but times";
   inventory.SetReading("GPU-0", {}, kNow + 3s);
   inventory.SetReading("GPU-1", {.reachable = false}, kNow + 3s);
   EXPECT_EQ(reported, 4) << "one that says something else";

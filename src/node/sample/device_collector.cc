@@ -2,6 +2,7 @@
 #include "node/sample/device_collector.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -203,6 +204,7 @@ void DeviceCollector::Remember() {
       break;
     }
     std::vector<float>& values = sample_.history[i].values;
+    if (values.empty() && std::isnan(value)) continue;  // a part that only its device measures
     if (values.size() == kHistory) values.erase(values.begin());
     values.push_back(value);
   }

@@ -31,10 +31,6 @@ HourHistory::Device* HourHistory::Find(const std::string& id, std::int64_t step)
   if (devices_.size() >= kMaxDevices) return nullptr;
   Device& device = devices_[id];
   device.step = step;
-  for (Line& line : device.lines) {
-    line.means.fill(kNone);
-    line.last = kNone;
-  }
   return &device;
 }
 
@@ -44,6 +40,7 @@ void HourHistory::Advance(Device& device, std::int64_t step, bool hold) {
   const std::int64_t first =
       std::max(device.step + 1, step - static_cast<std::int64_t>(kSteps) + 1);
   for (Line& line : device.lines) {
+    if (line.means.empty()) continue;
     for (std::int64_t one = first; one <= step; ++one)
       line.means[static_cast<std::size_t>(one) % kSteps] = hold && one < step ? line.last : kNone;
     line.count = 0;
@@ -68,7 +65,7 @@ void HourHistory::Add(const Snapshot& samples, base::TimePoint now) {
       Line& line = device->lines[i];
       line.last = LastOf(*sample, kMetrics[i]);
       if (std::isnan(line.last)) continue;
-      line.any = true;
+      if (line.means.empty()) line.means.assign(kSteps, kNone);
       float& mean = line.means[static_cast<std::size_t>(step) % kSteps];
       mean = line.count == 0 ? line.last
                              : mean + (line.last - mean) / static_cast<float>(line.count + 1);
@@ -82,7 +79,7 @@ std::vector<float> HourHistory::Values(std::string_view device, HeadlineMetric m
   const auto found = devices_.find(device);
   const auto which = std::find(kMetrics.begin(), kMetrics.end(), metric) - kMetrics.begin();
   if (found == devices_.end() || which == static_cast<std::ptrdiff_t>(kMetrics.size()) ||
-      !found->second.lines[static_cast<std::size_t>(which)].any)
+      found->second.lines[static_cast<std::size_t>(which)].means.empty())
     return {};
   const Device& kept = found->second;
   const Line& line = kept.lines[static_cast<std::size_t>(which)];

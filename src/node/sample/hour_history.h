@@ -16,7 +16,7 @@
 
 namespace penstock::node::sample {
 
-/// Use on one thread. Takes 1.5 KB for each device that has samples, of at most kMaxDevices. Steps
+/// Use on one thread. Takes 0.5 KB for each metric that a device has, of at most kMaxDevices. Steps
 /// are those of the steady clock, so that a change of the wall clock does not move them.
 class HourHistory {
  public:
@@ -43,10 +43,9 @@ class HourHistory {
 
  private:
   struct Line {
-    std::array<float, kSteps> means;  // by step modulo kSteps
-    float last;                       // the last value; NaN: the device did not report one
-    std::uint32_t count = 0;          // of values in the newest step
-    bool any = false;
+    std::vector<float> means;  // by step modulo kSteps; empty: there never was a value
+    float last = 0;            // the last value; NaN: the device did not report one
+    std::uint32_t count = 0;   // of values in the newest step
   };
   struct Device {
     std::array<Line, kMetrics.size()> lines;

@@ -1,6 +1,8 @@
 #include "node/sample/poll_loop.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 namespace penstock::node::sample {
@@ -77,9 +79,8 @@ std::vector<std::string> PollLoop::Present() const {
 }
 
 bool PollLoop::Forget(const std::vector<std::string>& present) {
-  const auto gone = [&present](const auto& item) {
-    return std::ranges::find(present, item.first) == present.end();
-  };
+  const std::set<std::string_view> there(present.begin(), present.end());
+  const auto gone = [&there](const auto& item) { return !there.contains(item.first); };
   std::erase_if(differed_, gone);
   return std::erase_if(collections_, gone) > 0;
 }
@@ -93,6 +94,7 @@ void PollLoop::Begin() {
   list_ = Present();
   Forget(list_);
   position_ = 0;
+  parts_.clear();
   Next();
 }
 
@@ -108,7 +110,8 @@ void PollLoop::Next() {
   End(true);
 }
 
-bool PollLoop::Ask(const inventory::Entry& entry, std::uint64_t session) {
+/// Null: it must not be asked.
+DeviceCollector* PollLoop::CollectorOf(const inventory::Entry& entry, std::uint64_t session) {
   const std::string& id = entry.facts->id;
   std::unique_ptr<DeviceCollector>& collection = collections_[id];
   if (!collection)
@@ -116,13 +119,49 @@ bool PollLoop::Ask(const inventory::Entry& entry, std::uint64_t session) {
         std::make_unique<DeviceCollector>(id, *source_.dialect, host_.rejections, counts_[id]);
   collection->SetFacts(session, entry.facts);
   // A worker still hangs on this device: another one would hang as well.
-  if (collection->hung() && source_.backend->abandoned() > 0) return false;
+  return collection->hung() && source_.backend->abandoned() > 0 ? nullptr : collection.get();
+}
+
+/// What to ask a device now, which counts as asked.
+std::optional<device::SampleRequest> PollLoop::DueOf(const inventory::Entry& entry,
+                                                     std::uint64_t session, base::TimePoint now) {
+  // It was due together with its device.
+  if (const auto part = parts_.find(entry.facts->id); part != parts_.end())
+    return part->second.measured ? std::nullopt : std::optional(part->second.request);
+  DeviceCollector* const collection = CollectorOf(entry, session);
+  if (collection == nullptr) return std::nullopt;
   const bool first = collection->fresh();
+  auto request = collection->Due(plan_, now);
+  any_new_ = any_new_ || (request && first);
+  return request;
+}
+
+/// Of a device's parts, which follow it: a driver that measures all at once saves a call for each.
+std::vector<device::SampleRequest> PollLoop::DueOfParts(const inventory::Entry& entry,
+                                                        std::uint64_t session,
+                                                        base::TimePoint now) {
+  std::vector<device::SampleRequest> due;
+  const auto inventory = host_.inventory.published().Get();
+  for (std::size_t i = position_; i < list_.size(); ++i) {
+    const inventory::Entry* part = inventory->Find(list_[i]);
+    if (part == nullptr || !part->IsPartOf(entry.facts->id)) break;
+    if (!Answers(*part)) continue;
+    auto request = DueOf(*part, session, now);
+    if (!request) continue;
+    request->address = part->facts->address;
+    parts_[list_[i]] = {request->address, *request};
+    due.push_back(*std::move(request));
+  }
+  return due;
+}
+
+bool PollLoop::Ask(const inventory::Entry& entry, std::uint64_t session) {
+  const std::string& id = entry.facts->id;
   const base::Timestamp sent{host_.control.clock().Now(), host_.control.clock().Wall()};
-  const auto request = collection->Due(plan_, sent.steady);
+  auto request = DueOf(entry, session, sent.steady);
   if (!request) return false;
+  if (entry.ancestors.empty()) request->parts = DueOfParts(entry, session, sent.steady);
   asked_ = true;
-  any_new_ = any_new_ || first;
   source_.backend->TakeSample(
       entry.facts->address, *request,
       lifetime_.Guard([this, id, session, sent](base::Result<device::Sample> sample) {
@@ -139,16 +178,30 @@ void PollLoop::Answered(const std::string& device, std::uint64_t session,
       (!sample.ok() && sample.error().code() == base::Code::kCancelled))
     return End(false);
   const base::TimePoint now = host_.control.clock().Now();
-  if (const auto found = collections_.find(device); found != collections_.end()) {
-    if (sample.ok()) {
-      if (plan_.processes) CompareProcesses(device, sample->processes);
-      found->second->Take(*std::move(sample), sent, now);
-    } else {
-      found->second->Fail(sample.error(), plan_, sent, now);
+  if (sample.ok()) {
+    for (device::Sample& measured : sample->parts) {
+      const auto part = std::ranges::find_if(parts_, [&measured](const auto& one) {
+        return one.second.address == measured.address && !one.second.measured;
+      });
+      if (part == parts_.end()) continue;
+      part->second.measured = true;
+      Take(part->first, std::move(measured), sent, now);
     }
-    host_.collected(false);
+    sample->parts.clear();
+    Take(device, *std::move(sample), sent, now);
+  } else if (const auto found = collections_.find(device); found != collections_.end()) {
+    found->second->Fail(sample.error(), plan_, sent, now);
   }
+  host_.collected(false);
   Next();
+}
+
+void PollLoop::Take(const std::string& device, device::Sample sample, const base::Timestamp& sent,
+                    base::TimePoint now) {
+  const auto found = collections_.find(device);
+  if (found == collections_.end()) return;
+  if (plan_.processes) CompareProcesses(device, sample.processes);
+  found->second->Take(std::move(sample), sent, now);
 }
 
 /// Reports each differing set of processes once: a reading that keeps differing must not be

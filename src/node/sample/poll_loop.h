@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,9 +52,16 @@ class PollLoop {
  private:
   void Begin();
   void Next();
+  DeviceCollector* CollectorOf(const inventory::Entry& entry, std::uint64_t session);
+  std::optional<device::SampleRequest> DueOf(const inventory::Entry& entry, std::uint64_t session,
+                                             base::TimePoint now);
+  std::vector<device::SampleRequest> DueOfParts(const inventory::Entry& entry,
+                                                std::uint64_t session, base::TimePoint now);
   bool Ask(const inventory::Entry& entry, std::uint64_t session);
-  void Answered(const std::string& device, std::uint64_t session, const base::Timestamp& asked,
+  void Answered(const std::string& device, std::uint64_t session, const base::Timestamp& sent,
                 base::Result<device::Sample> sample);
+  void Take(const std::string& device, device::Sample sample, const base::Timestamp& sent,
+            base::TimePoint now);
   void CompareProcesses(const std::string& device,
                         const std::vector<device::ProcessSample>& processes);
   void End(bool whole);
@@ -79,6 +87,13 @@ class PollLoop {
   base::Timestamp began_;          // start of the last round
   std::vector<std::string> list_;  // the devices of this round
   std::size_t position_ = 0;
+  /// A part that is due, and was sent in the request for its device.
+  struct Part {
+    std::string address;
+    device::SampleRequest request;
+    bool measured = false;
+  };
+  std::map<std::string, Part> parts_;  // of this round, by id
   base::Lifetime lifetime_;
 };
 

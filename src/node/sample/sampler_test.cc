@@ -34,6 +34,73 @@ TEST_F(SamplerTest, AsksOneDeviceAtATime) {
   EXPECT_THAT(TimesOver("at-D", 5s), SizeIs(5));
 }
 
+TEST_F(SamplerTest, PartsThatAreMeasuredWithTheirDeviceAreNotAskedAlone) {
+  SetParts();
+  backend_.together = {"at-A0", "at-A1"};
+  Start();
+  EXPECT_THAT(backend_.asked, SizeIs(2));
+  EXPECT_EQ(Value("A0", kUtilization), 40);
+  EXPECT_EQ(Value("A1", kErrors), 0) << "what is asked rarely, too";
+  EXPECT_EQ(Of("A1")->collections, 1u);
+  executor_.Advance(1s);
+  EXPECT_THAT(backend_.asked, SizeIs(4)) << "again soon, as each new device";
+  EXPECT_EQ(Of("A1")->collections, 2u);
+}
+
+TEST_F(SamplerTest, APartThatIsNotMeasuredWithItsDeviceIsAskedAloneForTheSame) {
+  SetParts();
+  backend_.together = {"at-A0"};
+  Start();
+  EXPECT_THAT(backend_.Take("at-A0"), IsEmpty());
+  const auto device = backend_.Take("at-A"), part = backend_.Take("at-A1");
+  ASSERT_THAT(device, SizeIs(1));
+  ASSERT_THAT(part, SizeIs(1));
+  EXPECT_EQ(part[0].request, device[0].request.parts.at(1));
+  EXPECT_EQ(Value("A1", kErrors), 0);
+  backend_.failures.emplace("at-A", Error(Code::kDataLoss, "does not answer"));
+  backend_.asked.clear();
+  executor_.Advance(10s);
+  EXPECT_THAT(backend_.Take("at-A0"), Not(IsEmpty())) << "its device failed";
+  EXPECT_EQ(Of("A0")->failures, 0u);
+}
+
+TEST_F(SamplerTest, WhatIsSaidOfPartsThatWereNotAskedForIsDropped) {
+  struct Inventive final : device::AsyncBackend {
+    explicit Inventive(ScriptedBackend& a_backend) : backend(a_backend) {}
+    void TakeSample(const std::string& address, const device::SampleRequest& request,
+                    Done<device::Sample> done) override {
+      backend.TakeSample(address, request, [done](base::Result<device::Sample> sample) {
+        for (const char* part : {"at-A0", "at-A0", "at-B", "", "at-nothing"}) {
+          device::Sample& more = sample->parts.emplace_back();
+          more.address = part;
+          more.values = {{kUtilization, -1, std::uint64_t{99}}};
+        }
+        done(std::move(sample));
+      });
+    }
+    void Open(Done<device::Driver>) override {}
+    void List(Done<std::vector<std::string>>) override {}
+    void Describe(const std::string&, Done<device::Facts>) override {}
+    void Read(const std::string&, Done<device::Reading>) override {}
+    void Stop() override {}
+    int abandoned() const override { return 0; }
+    void Listen(Events) override {}
+    ScriptedBackend& backend;
+  } inventive(backend_);
+  SetParts();
+  Sampler sampler(executor_, inventory_, {{&dialect_, &inventive, [] { return 1; }}});
+  sampler.Configure({.interval = 10s});
+  executor_.RunUntilIdle();
+  const auto samples = sampler.published().Get();
+  const auto use = [&samples](const char* id) {
+    return device::ToDouble(samples->Find(id)->Find(kUtilization)->value.number);
+  };
+  EXPECT_EQ(use("A0"), 99) << "asked for";
+  EXPECT_EQ(samples->Find("A0")->collections, 1u) << "once";
+  EXPECT_EQ(use("B"), 40);
+  EXPECT_EQ(samples->devices.size(), 4u);
+}
+
 TEST_F(SamplerTest, VendorsDoNotWaitForEachOther) {
   struct OtherDialect final : device::testing::AcmeDialect {
     std::string_view vendor() const override { return "emca"; }

@@ -23,7 +23,7 @@ struct Latest {
 /// The last collections of one headline metric (headline_metrics.h), oldest first.
 struct History {
   std::string name;  ///< "utilization"
-  /// One value per collection, in the base unit; NaN for a missing one.
+  /// One value per collection since the first value, in the base unit; NaN for a missing one.
   std::vector<float> values;
 };
 

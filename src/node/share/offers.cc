@@ -59,19 +59,20 @@ std::shared_ptr<const DesiredAssignments> Offers::Desired() {
 void Offers::Update() {
   auto inventory = inventory_.published().Get();
   auto ledger = ledger_.Get();
-  if (!assignments_differ_ && inventory == from_inventory_ && ledger == from_ledger_ &&
-      servers_ == from_servers_)
+  const bool facts = inventory->facts_generation != facts_generation_;
+  if (!assignments_differ_ && !facts && inventory->state_generation == state_generation_ &&
+      ledger == from_ledger_ && servers_ == from_servers_)
     return;
-  if (assignments_differ_ || inventory->facts_generation != facts_generation_) {
+  if (assignments_differ_ || facts) {
     assignments_differ_ = false;
-    facts_generation_ = inventory->facts_generation;
     auto desired =
         ComputeAssignments(config_, enabled_, moves_, *inventory, dialect_of_, withdrawals_);
     if (desired != *desired_.Get()) desired_.Set(std::move(desired));
   }
   if (book_.Update(desired_.Get()->assignments, *inventory, *ledger, *servers_))
     offers_ = std::make_shared<const std::vector<Offer>>(book_.Get());
-  from_inventory_ = std::move(inventory);
+  facts_generation_ = inventory->facts_generation;
+  state_generation_ = inventory->state_generation;
   from_ledger_ = std::move(ledger);
   from_servers_ = servers_;
 }

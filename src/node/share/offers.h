@@ -53,8 +53,7 @@ class Offers {
   Withdrawals withdrawals_;
   bool assignments_differ_ = true;  // configuration, moves or withdrawals have changed
   // Of the last update.
-  std::uint64_t facts_generation_ = 0;
-  std::shared_ptr<const inventory::Snapshot> from_inventory_;
+  std::uint64_t facts_generation_ = 0, state_generation_ = 0;
   std::shared_ptr<const ledger::Snapshot> from_ledger_;
   std::shared_ptr<const device::SharedDevices> from_servers_;
   OfferBook book_;

@@ -195,5 +195,24 @@ TEST_F(OffersTest, ReadingsAloneChangeNoOffer) {
   EXPECT_EQ(offers_.Desired(), desired);
 }
 
+TEST_F(OffersTest, AFollowerKnowsATurnInWhichOnlyTimesOfReadingsDiffer) {
+  Appear();
+  Read(0);
+  std::vector<bool> only_times;
+  Follow([&](const NodeDevices& now, const NodeDevices& before) {
+    only_times.push_back(OnlyReadTimesDiffer(now, before));
+  });
+  inventory_.SetReading(AcmeDevice(0, 2).id, {}, kNow + 5s);
+  inventory_.PublishReadTimes();
+  executor_.RunUntilIdle();
+  EXPECT_EQ(only_times, std::vector{true});
+  EXPECT_EQ(inventory_.published().Get()->Find(AcmeDevice(0, 2).id)->read_at, kNow + 5s);
+  Read(1);
+  EXPECT_THAT(only_times, testing::Contains(false));
+  only_times.clear();
+  Configure(Shared(api::ShareStrategy::kTimeSlicing, 4));
+  EXPECT_EQ(only_times, std::vector{false});
+}
+
 }  // namespace
 }  // namespace penstock::node::share

@@ -4,6 +4,14 @@
 
 namespace penstock::node::share {
 
+bool OnlyReadTimesDiffer(const NodeDevices& now, const NodeDevices& before) {
+  return before.inventory != nullptr &&
+         now.inventory->facts_generation == before.inventory->facts_generation &&
+         now.inventory->state_generation == before.inventory->state_generation &&
+         now.ledger == before.ledger && now.servers == before.servers &&
+         now.desired == before.desired && now.offers == before.offers;
+}
+
 Turns::Turns(base::Executor& control, inventory::Inventory& inventory, ledger::Ledger& ledger,
              Offers& offers, Follow follow)
     : control_(control),

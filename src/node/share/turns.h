@@ -25,6 +25,9 @@ struct NodeDevices {
   bool operator==(const NodeDevices&) const = default;
 };
 
+/// Whether nothing but the times of readings differs, as after most polls.
+bool OnlyReadTimesDiffer(const NodeDevices& now, const NodeDevices& before);
+
 /// On the control executor.
 class Turns {
  public:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,11 @@ class ScriptedBackend final : public device::AsyncBackend {
       if (std::find(unsupported.begin(), unsupported.end(), id) != unsupported.end())
         sample.unsupported.push_back(id);
     if (request.processes) sample.processes = processes;
+    for (const device::SampleRequest& part : request.parts)
+      if (together.contains(part.address)) {
+        sample.parts.push_back(*Answer(part.address, part));
+        sample.parts.back().address = part.address;
+      }
     return sample;
   }
   /// Returns and clears the requests sent to one device so far.
@@ -84,6 +90,7 @@ class ScriptedBackend final : public device::AsyncBackend {
   std::vector<device::ProcessSample> processes;
   std::map<std::string, base::Error> failures;
   std::map<std::string, base::Duration> takes;
+  std::set<std::string> together;  // addresses of parts that are measured with their device
   std::vector<Asked> asked;
   int at_once = 0, most_at_once = 0, abandoned_ = 0;
 
@@ -108,6 +115,23 @@ class SamplerTest : public ::testing::Test {
       facts.push_back(one);
     }
     inventory_.SetFacts("acme", facts, "unplugged", executor_.clock().Wall());
+  }
+
+  /// A, with two parts, and B.
+  void SetParts() {
+    const auto made = [this](const std::string& id, const std::string& parent) {
+      device::Facts facts;
+      facts.id = id;
+      facts.vendor = "acme";
+      facts.address = "at-" + id;
+      facts.memory = base::Mebibytes(parent.empty() ? 1024 : 512);
+      facts.parent = parent;
+      facts.number = parent.empty() ? "" : id.substr(id.size() - 1);
+      facts.architecture = architecture_;
+      return facts;
+    };
+    inventory_.SetFacts("acme", {made("A", ""), made("A0", "A"), made("A1", "A"), made("B", "")},
+                        "unplugged", executor_.clock().Wall());
   }
 
   void Start(Sampler::Options options = {.interval = 10s}) {
