@@ -740,6 +740,23 @@ TEST_F(DeviceConfigTest, NothingIsTakenBackBecauseAServerLacksAnotherKindThatItH
   EXPECT_GT(operator_->numbers().problems, 0u);
 }
 
+// The server deletes what is in the namespace, and waits for finalizers.
+TEST_F(DeviceConfigTest, ANamespaceThatIsBeingDeletedDoesNotWaitForWhatAnotherPolicyWants) {
+  PutExporterConfig();
+  PutClusterPolicy();
+  Start();
+  RunAgents(1);
+  ASSERT_THAT(Finalizers(kConfig), ElementsAre(kOurs));
+  api_.Merge("/api/v1/namespaces/gpu-operator",
+             {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  for (const char* path : {kAgents, kAgentsMap, kService}) api_.Remove(path);
+  executor_.Advance(5s);
+  Delete(kConfig);
+  executor_.Advance(15s);
+  EXPECT_THAT(Finalizers(kConfig), IsEmpty()) << Status(kConfig).dump(1);
+  EXPECT_THAT(Condition("Error", "message", kClusterPolicy), HasSubstr("it is being terminated"));
+}
+
 TEST_F(DeviceConfigTest, ARefusalBeforeTheKindIsMissedLeavesNoProblem) {
   PutClusterPolicy();
   api_.Forbid("", "/apis/amd.com/");

@@ -345,7 +345,16 @@ struct Operator::State {
     return true;
   }
 
-  /// What is to be done before a deleted policy can go, and what prevents it; empty: it can.
+  bool ObjectsAreKnown() const {
+    for (std::size_t i = 0; i < owned.size(); ++i)
+      if (!(OwnedKinds()[i].may_be_missing && !owned[i].synced()) && !owned[i].known())
+        return false;
+    return true;
+  }
+
+  /// What is to be done before a deleted policy can go, and what prevents it; empty: it can. What
+  /// other policies want and is not there does not hold it: in a namespace that is being deleted,
+  /// nothing can be created any more.
   std::vector<std::string> Left(const std::string& key) const {
     std::vector<std::string> left;
     const bool is_seen = std::ranges::any_of(policies, [&key](const PolicyObject& policy) {
@@ -354,8 +363,8 @@ struct Operator::State {
     if (!computed || !is_seen || !effective.IsKnown())
       left.emplace_back("what it caused is not known yet");
     for (const OwnedObjects& objects : owned)
-      for (std::string& one : objects.disagreeing()) left.push_back(std::move(one));
-    if (left.empty() && !ObjectsAgree()) left.emplace_back("objects that were not read yet");
+      for (std::string& one : objects.left()) left.push_back(std::move(one));
+    if (left.empty() && !ObjectsAreKnown()) left.emplace_back("objects that were not read yet");
     if (!labels.agrees()) left.emplace_back("labels of the namespace");
     if (known_spec && !marker.settled())
       left.push_back(marker.synced() ? "labels and annotations of " +

@@ -143,6 +143,19 @@ class OperatorTest : public testing::Test {
     return paths;
   }
 
+  /// "Normal TakenBack ClusterPolicy cluster-policy: everything that it caused was taken back".
+  std::vector<std::string> Events() {
+    std::vector<std::string> events;
+    for (const ApiCall& call : api_.calls()) {
+      if (call.method != "POST" || !call.path.ends_with("/events")) continue;
+      const json event = json::parse(call.body);
+      events.push_back(TextAt(event, "/type") + " " + TextAt(event, "/reason") + " " +
+                       TextAt(event, "/involvedObject/kind") + " " +
+                       TextAt(event, "/involvedObject/name") + ": " + TextAt(event, "/message"));
+    }
+    return events;
+  }
+
   base::ManualExecutor executor_;
   FakeApi api_{executor_};
   std::unique_ptr<Operator> operator_;
@@ -496,10 +509,42 @@ TEST_F(OperatorTest, ADeletedPolicyIsHeldUntilAllIsTakenBack) {
   EXPECT_THAT(Condition("Ready")["message"].get<std::string>(),
               HasSubstr("to be taken back: DaemonSet penstock-agent"));
   EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), Not(IsEmpty()));
+  EXPECT_THAT(Events(), Not(Contains(HasSubstr("TakenBack")))) << "something is left";
   api_.Heal();
   executor_.Advance(2min);
   for (const char* path : {kSet, kMap, kService, kClass})
     EXPECT_EQ(api_.Find(path), nullptr) << path;
+  EXPECT_EQ(Label("n1", kDriver), "(none)");
+  EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), IsEmpty());
+  const std::string taken_back =
+      "Normal TakenBack ClusterPolicy cluster-policy: everything that it caused was taken back";
+  EXPECT_EQ(std::ranges::count(Events(), taken_back), 1) << testing::PrintToString(Events());
+}
+
+TEST_F(OperatorTest, ANamespaceThatIsBeingDeletedIsSaidAndNotFlooded) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  api_.Merge("/api/v1/namespaces/gpu-operator",
+             {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  api_.ForgetCalls();
+  for (const char* path : {kSet, kMap, kService}) api_.Remove(path);
+  executor_.Advance(20s);
+  EXPECT_EQ(State(), "notReady");
+  EXPECT_EQ(Condition("Error")["reason"], "ReconcileFailed");
+  const std::string why =
+      "unable to create new content in namespace gpu-operator because it is being terminated";
+  EXPECT_THAT(TextAt(Condition("Error"), "/message"), HasSubstr(why));
+  EXPECT_THAT(Events(), Contains(testing::AllOf(testing::StartsWith("Warning ReconcileFailed"),
+                                                HasSubstr(why))));
+  api_.ForgetCalls();
+  executor_.Advance(1h);
+  EXPECT_LE(api_.Writes(), 3u * 15u) << "three kinds, every five minutes";
+  EXPECT_NE(api_.Find(kClass), nullptr) << "what is not in that namespace stays";
+
+  api_.Merge(kPolicy, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  executor_.Advance(1min);
+  EXPECT_EQ(api_.Find(kClass), nullptr);
   EXPECT_EQ(Label("n1", kDriver), "(none)");
   EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), IsEmpty());
 }

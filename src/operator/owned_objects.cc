@@ -2,6 +2,7 @@
 // in another form ("1000m" as "1"): what it answered to our write is accepted, too.
 #include "operator/owned_objects.h"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <set>
@@ -292,19 +293,28 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
 
   bool IsKnown() const { return informer && informer->synced() && decided; }
 
-  std::vector<std::string> Disagreeing() const {
-    std::vector<std::string> disagreeing;
-    if (!IsKnown()) return disagreeing;
-    for (const auto& [name, object] : wanted)
-      if (!Agrees(name, object) && !taken.contains(name))
-        disagreeing.push_back(kind.kind + " " + name);
+  std::vector<std::string> Left() const {
+    std::vector<std::string> left;
+    if (!IsKnown()) return left;
     for (const std::string& name : names) {
-      if (!IsExcess(name)) continue;
-      const auto at = deleted_at.find(name);
-      if (!IsGoing(name) || at == deleted_at.end() || Now() - at->second < kDeleting)
-        disagreeing.push_back(kind.kind + " " + name);
+      const auto want = wanted.find(name);
+      if (want != wanted.end() ? !Agrees(name, want->second)
+                               : IsExcess(name) && !CountsAsGone(name))
+        left.push_back(kind.kind + " " + name);
     }
-    return disagreeing;
+    return left;
+  }
+
+  bool CountsAsGone(const std::string& name) const {
+    const auto at = deleted_at.find(name);
+    return IsGoing(name) && at != deleted_at.end() && Now() - at->second >= kDeleting;
+  }
+
+  bool AllAgrees() const {
+    const bool there = std::ranges::all_of(wanted, [this](const auto& one) {
+      return Agrees(one.first, one.second) || taken.contains(one.first);
+    });
+    return IsKnown() && there && Left().empty();
   }
 
   protocol::kube::Api& api;
@@ -355,8 +365,9 @@ void OwnedObjects::SetPolicies(std::set<std::string> uids) { state_->policies = 
 void OwnedObjects::Reconcile(std::function<void(Status)> done) {
   state_->Reconcile(std::move(done));
 }
-bool OwnedObjects::agrees() const { return state_->IsKnown() && state_->Disagreeing().empty(); }
-std::vector<std::string> OwnedObjects::disagreeing() const { return state_->Disagreeing(); }
+bool OwnedObjects::agrees() const { return state_->AllAgrees(); }
+bool OwnedObjects::known() const { return state_->IsKnown(); }
+std::vector<std::string> OwnedObjects::left() const { return state_->Left(); }
 const Json* OwnedObjects::Find(const std::string& name) const { return state_->Found(name); }
 std::uint64_t OwnedObjects::writes() const { return state_->writes; }
 std::vector<std::string> OwnedObjects::problems() const { return state_->Problems(); }

@@ -48,9 +48,12 @@ class OwnedObjects {
   /// Whether everything is as wanted: what is being deleted counts as gone after a minute, since a
   /// node that does not respond keeps its pod.
   bool agrees() const;
-  /// The kinds and names of those that are not; empty before everything was read. What is not
-  /// written because someone else has an object of the name is not among them.
-  std::vector<std::string> disagreeing() const;
+  /// Whether it is known what there is and what is wanted.
+  bool known() const;
+  /// The kinds and names of the objects that are there and not as wanted; empty before everything
+  /// was read. What is not written because someone else has an object of the name is not among
+  /// them.
+  std::vector<std::string> left() const;
 
   /// As last seen, or null.
   const nlohmann::json* Find(const std::string& name) const;

@@ -441,6 +441,40 @@ TEST_P(ApiServer, CreatesAnObjectOnceAndFillsInWhatIsTheServers) {
             "ALREADY_EXISTS: POST /api/v1/nodes: nodes \"" + name_ + "\" already exists");
 }
 
+TEST_P(ApiServer, NothingNewComesIntoANamespaceThatIsBeingDeleted) {
+  const std::string space = MakeNamespace();
+  const Json map = {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", "old"}}}};
+  Ok(Apply(kConfigMaps, space, map, "somebody"));
+  Ok(Delete({"", "v1", "namespaces"}, "", space));
+  const Json now = Ok(Get({"", "v1", "namespaces"}, "", space));
+  EXPECT_EQ(now["status"]["phase"], "Terminating");
+  EXPECT_TRUE(now["metadata"].contains("deletionTimestamp"));
+  const std::string why = "is forbidden: unable to create new content in namespace " + space +
+                          " because it is being terminated";
+  Json other = map;
+  other["metadata"]["name"] = "new";
+  for (const ApiCall& call : {Create(kConfigMaps, space, other, "somebody"),
+                              Apply(kConfigMaps, space, other, "somebody")}) {
+    const std::string verdict = VerdictOf(call);
+    EXPECT_THAT(verdict, StartsWith("PERMISSION_DENIED: "));
+    EXPECT_THAT(verdict, HasSubstr("configmaps \"new\" " + why));
+  }
+  const Json set = {{"apiVersion", "apps/v1"},
+                    {"kind", "DaemonSet"},
+                    {"metadata", {{"name", "new"}}},
+                    {"spec",
+                     {{"selector", {{"matchLabels", {{"a", "b"}}}}},
+                      {"template",
+                       {{"metadata", {{"labels", {{"a", "b"}}}}},
+                        {"spec", {{"containers", {{{"name", "c"}, {"image", "i"}}}}}}}}}}};
+  EXPECT_THAT(VerdictOf(Apply(kDaemonSets, space, set, "somebody")),
+              HasSubstr("daemonsets.apps \"new\" " + why));
+  Json changed = map;
+  changed["data"]["key"] = "value";
+  Ok(Apply(kConfigMaps, space, changed, "somebody"));
+  Ok(Delete(kConfigMaps, space, "old"));
+}
+
 TEST_P(ApiServer, SaysWhatIsNotThere) {
   const std::string node = "/api/v1/nodes/" + name_;
   EXPECT_EQ(VerdictOf(Get(kNodes, "", name_)),

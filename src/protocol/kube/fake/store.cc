@@ -14,6 +14,7 @@ namespace penstock::protocol::kube::fake {
 namespace {
 
 constexpr std::size_t kMostHistory = 100'000;
+constexpr char kNamespaces[] = "/api/v1/namespaces";
 
 constexpr std::array<Kind, 19> kKinds = {
     {{.collection = "/api/v1/nodes", .kind = "Node", .status = true},
@@ -312,7 +313,20 @@ Reply Store::WriteAs(const Place& place, const Entry& before, Json object,
   return Write(place, std::move(object), std::move(managers), dry_run);
 }
 
+/// As the server's admission has it (plugin/pkg/admission/namespace/lifecycle): nothing new comes
+/// into a namespace that is being deleted. Nothing: it may come.
+std::optional<Reply> Store::WhyNotNew(const Place& place) const {
+  if (place.namespace_name.empty() || objects_.contains(KeyOf(place))) return std::nullopt;
+  const auto found = objects_.find({kNamespaces, "", place.namespace_name});
+  if (found == objects_.end() || !found->second.object["metadata"].contains("deletionTimestamp"))
+    return std::nullopt;
+  return Failure(403, "Forbidden",
+                 Named(place) + " is forbidden: unable to create new content in namespace " +
+                     place.namespace_name + " because it is being terminated");
+}
+
 Reply Store::Create(const Place& place, Json object, const std::string& manager) {
+  if (auto refused = WhyNotNew(place)) return *std::move(refused);
   if (objects_.contains(KeyOf(place)))
     return Failure(409, "AlreadyExists", Named(place) + " already exists");
   Managers managers = OwnChanges(Json::object(), object, {}, {manager, "Update", ""});
@@ -327,6 +341,7 @@ Reply Store::Replace(const Place& place, Json object, const std::string& manager
 
 Reply Store::Apply(const Place& place, const Json& wanted, const std::string& manager, bool force,
                    bool dry_run) {
+  if (auto refused = WhyNotNew(place)) return *std::move(refused);
   const auto found = objects_.find(KeyOf(place));
   const std::string uid = wanted.value("/metadata/uid"_json_pointer, "");
   Entry before;
@@ -374,6 +389,14 @@ Reply Store::Patch(const Place& place, std::string_view content_type, const Json
   return WriteAs(place, found->second, std::move(object), manager, dry_run);
 }
 
+/// A namespace is deleted once its content is gone, which no controller removes here.
+Reply Store::Terminate(const Place& place, const Entry& entry) {
+  Json object = entry.object;
+  object["metadata"]["deletionTimestamp"] = base::FormatTime(clock_.Wall()).substr(0, 19) + "Z";
+  object["status"]["phase"] = "Terminating";
+  return Write(place, std::move(object), entry.managers);
+}
+
 Reply Store::Delete(const Place& place, bool dry_run, const std::string& uid) {
   const auto found = objects_.find(KeyOf(place));
   if (found == objects_.end()) return NotFound(place);
@@ -383,6 +406,7 @@ Reply Store::Delete(const Place& place, bool dry_run, const std::string& uid) {
                                ") does not match the UID in record (" + is + ")");
   const Reply done = {200, Json{{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Success"}}};
   if (dry_run) return done;
+  if (place.collection == kNamespaces) return Terminate(place, found->second);
   history_.push_back({++version_, place.collection, Described(found->second), Json()});
   objects_.erase(found);
   return done;

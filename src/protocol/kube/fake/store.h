@@ -109,6 +109,8 @@ class Store {
                 bool dry_run = false);
   Reply Apply(const Place& place, const Json& wanted, const std::string& manager, bool force,
               bool dry_run);
+  std::optional<Reply> WhyNotNew(const Place& place) const;
+  Reply Terminate(const Place& place, const Entry& entry);
   Json WithinSubresource(const Place& place, const Json& before, Json object) const;
   void DropFields(const std::string& collection, Json& object) const;
   Json Described(Entry entry) const;
