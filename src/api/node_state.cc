@@ -257,6 +257,7 @@ StateJson NodeStateOf(const Report& report) {
         {"validation", StatesOf(report.validation)},
         {"conditions", StatesOf(report.conditions)}}}};
   if (!report.layout.name.empty()) object["status"]["layout"] = StateOf(report.layout);
+  if (!report.next_kernel.empty()) object["status"]["nextKernel"] = CutField(report.next_kernel);
   // Text from a driver or the kernel may be invalid UTF-8, which JSON does not allow.
   return base::ParseJson<StateJson>(base::JsonText(object));
 }

@@ -102,6 +102,7 @@ Report Sample() {
        .reason = "DeviceUnhealthy",
        .message = "GPU-1: XID 79"}};
   report.enforcement = {"devices"};
+  report.next_kernel = "5.15.0-112-generic";
   return report;
 }
 
@@ -133,6 +134,7 @@ TEST(NodeState, HasTheShapeThatIsPromised) {
                  "deviceList": ["cdi-cri"], "deviceListReason": "containerd 1.7.24 injects CDI devices"}],
       "servers": [{"set": "nvidia.com/gpu.shared", "kind": "mps", "state": "ready", "reason": "", "devices": ["GPU-0"]}],
       "enforcement": ["devices"],
+      "nextKernel": "5.15.0-112-generic",
       "configuration": {"origin": "ConfigMap gpu-operator/time-slicing-config, key a100 (label nvidia.com/device-plugin.config)",
                         "since": "2026-11-21T03:41:00Z", "problem": "", "problemOrigin": "", "notYet": []},
       "validation": [{"name": "driver", "state": "failed", "reason": "it is gone", "remedy": "load it", "since": "2026-11-21T03:42:00Z"},

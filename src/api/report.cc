@@ -131,6 +131,7 @@ std::string ToJson(const Report& report) {
   if (!report.layout.name.empty()) json["layout"] = ToJsonValue(report.layout);
   if (!report.unavailable_metrics.empty())
     json["unavailableMetrics"] = ListOf(report.unavailable_metrics);
+  if (!report.next_kernel.empty()) json["nextKernel"] = report.next_kernel;
   return base::JsonText(json);
 }
 

@@ -195,12 +195,15 @@ struct Report {
                                            ///< empty: not known
   std::vector<ConditionReport> conditions;
   std::vector<std::string> enforcement;  ///< kinds in force on this node: "devices", "visibility"
+  std::string next_kernel;  ///< release of the kernel that the node will boot next, as far as its
+                            ///< boot loader's files say so; empty: the running one, or not known
 };
 
 /// Keys: {"generation", "node", "version", "agentPid", "vendors", "devices",
 /// "holdersOfRemovedDevices", "allocators", "doors" (the same, 0.1.0's name), "servers", "cdi",
 /// "configuration", "layout" (if one was applied), "unavailableMetrics" (if there are any),
-/// "validation", "conditions", "enforcement"}.
+/// "validation", "conditions", "enforcement", "nextKernel" (if it is another than the running
+/// one)}.
 std::string ToJson(const Report& report);
 
 /// {"holders": [...], "graphicsProcesses": [...]}: the same holders as one flat list, those of

@@ -268,6 +268,7 @@ void ReadCommon(const Json& json, Report& report) {
   reader.Nested("layout", [&](const auto& layout) { VisitFields(layout, report.layout); });
   ReadList(json, "validation", report.validation);
   Take(json, "enforcement", report.enforcement);
+  Take(json, "nextKernel", report.next_kernel);
 }
 
 }  // namespace internal

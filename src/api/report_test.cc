@@ -114,6 +114,7 @@ Report Sample() {
                         .message = "",
                         .since = "2026-11-21T03:42:00.000Z"}};
   report.enforcement = {"devices"};
+  report.next_kernel = "5.15.0-112-generic";
   return report;
 }
 
@@ -154,7 +155,7 @@ TEST(Report, HasTheShapeThatIsPromised) {
     "unavailableMetrics": [{"name": "DCGM_FI_PROF_DRAM_ACTIVE", "models": ["A100"], "reason": "only on: Hopper"}],
     "validation": [{"name": "driver", "state": "failed", "reason": "it is gone", "remedy": "load it", "since": "2026-11-21T03:42:00.000Z"}],
     "conditions": [{"type": "Ready", "status": true, "reason": "Ready", "message": "", "since": "2026-11-21T03:42:00.000Z"}],
-    "enforcement": ["devices"]})"));
+    "enforcement": ["devices"], "nextKernel": "5.15.0-112-generic"})"));
 }
 
 TEST(Report, AllPassedWhereNoStepFailedOrWaitsAndOnePassed) {
@@ -187,6 +188,7 @@ TEST(Report, AnEmptyNodeHasListsNotNulls) {
     EXPECT_TRUE(document[key].is_array()) << key;
   EXPECT_FALSE(document.contains("unavailableMetrics"))
       << "as an agent says it that has nothing to say of it";
+  EXPECT_FALSE(document.contains("nextKernel")) << "the running one boots again";
   EXPECT_EQ(HoldersToJson({}), R"({"holders":[],"graphicsProcesses":[]})");
 }
 

@@ -5,12 +5,12 @@
 #include <map>
 
 #include <fcntl.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/core/strings.h"
 #include "os/core/file.h"
 #include "os/cpu_features.h"
+#include "os/next_kernel.h"
 
 namespace penstock::os {
 namespace {
@@ -28,11 +28,6 @@ std::uint32_t ReadHex(const std::string& path) {
   if (!text.starts_with("0x")) return 0;
   return static_cast<std::uint32_t>(
       base::ParseUint(std::string_view(text).substr(2), 16).value_or(0));
-}
-
-std::string Kernel() {
-  struct utsname name {};
-  return ::uname(&name) == 0 ? name.release : "";
 }
 
 /// os-release(5): KEY=value, the value optionally in quotes.
@@ -121,7 +116,7 @@ std::optional<std::string> ReadPciDriver(const std::string& sysfs_root,
 MachineFacts ReadMachineFacts(const MachinePaths& paths) {
   MachineFacts facts;
   facts.product = paths.product_file.empty() ? "" : ReadTrimmed(paths.product_file);
-  facts.kernel = Kernel();
+  facts.kernel = RunningKernel();
   auto release = ReadOsRelease(paths.os_release);
   facts.os_id = release["ID"];
   facts.os_version_id = release["VERSION_ID"];

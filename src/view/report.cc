@@ -214,6 +214,7 @@ api::Report MakeReport(const node::inventory::Snapshot& inventory,
   report.enforcement = EnforcementOf(report.allocators);
   if (context.configuration) report.configuration = context.configuration();
   if (context.layout) report.layout = context.layout();
+  report.next_kernel = context.next_kernel;
   if (context.cdi) report.cdi = context.cdi();
   if (context.validation) report.validation = context.validation(report);
   report.conditions = ConditionsOf(report);

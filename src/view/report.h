@@ -33,6 +33,7 @@ struct ReportContext {
   const node::sample::Snapshot* samples = nullptr;  ///< null: nothing is measured
   std::function<api::ConfigurationReport()> configuration;
   std::function<api::LayoutReport()> layout;
+  std::string next_kernel;  ///< empty: the running one, or not known
   std::function<api::CdiReport()> cdi;
   /// Takes the report with all of the above.
   std::function<std::vector<api::ValidationStep>(const api::Report&)> validation;

@@ -1,6 +1,7 @@
 """State that an agent saves for the next one: the last applied configuration, leases, usage. Also the behaviour of an agent whose state is
 missing or unknown. Needs root, for control groups."""
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -235,6 +236,25 @@ def test_state_of_a_newer_version_keeps_no_agent_from_starting(node):
     assert program.poll() is None
     report = json.loads(node.penstock("usage", "-o", "json").stdout)["usage"]
     assert "problem" not in report
+
+
+def test_a_kernel_that_boots_next_is_reported_and_followed(node):
+    def install(release: str):
+        (node.root / "lib/modules" / release).mkdir(parents=True)
+        (node.root / "boot").mkdir(exist_ok=True)
+        (node.root / "boot" / f"vmlinuz-{release}").touch()
+
+    def reported() -> str | None:
+        return (node.report() or {"status": {}})["status"].get("nextKernel")
+
+    install("6.99.0-1-generic")
+    node.start_agent()
+    wait_until(lambda: reported() == "6.99.0-1-generic", "the kernel that was there before the agent")
+    install("6.99.0-10-generic")
+    wait_until(lambda: reported() == "6.99.0-10-generic", "a kernel that is installed", seconds=30)
+    (node.root / "vmlinuz").symlink_to(f"boot/vmlinuz-{os.uname().release}")
+    (node.root / "boot" / f"vmlinuz-{os.uname().release}").touch()
+    wait_until(lambda: node.report() and reported() is None, "the running kernel, to which the link leads", seconds=30)
 
 
 def test_many_processes_with_long_command_lines_do_not_make_an_agent_forget(home, request):

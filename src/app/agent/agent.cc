@@ -20,6 +20,7 @@
 #include "adapter/cluster/pod_labels.h"
 #include "adapter/pages/pages.h"
 #include "app/agent/adapters.h"
+#include "app/agent/boot_follower.h"
 #include "app/agent/changes.h"
 #include "app/agent/client_pause.h"
 #include "app/agent/cluster_connection.h"
@@ -101,6 +102,7 @@ class Agent {
                        }}),
         validation_(control_, io_, pipeline_.inventory, start_, os::OwnFolder(),
                     [this] { Revalidate(); }),
+        boot_(control_, io_, [this] { Revalidate(); }),
         pages_(control_, io_,
                {.metrics = [this](auto format,
                                   auto detail) { return views_.MetricsPage(format, detail); },
@@ -331,6 +333,7 @@ class Agent {
     pipeline_.Start([this] { DevicesDiscovered(); });
     process_stats_.emplace(control_, io_, [this] { return Processes(); });
     labeller_.Configure(*Config());
+    boot_.Configure(Config()->paths);
     return {};
   }
 
@@ -362,7 +365,7 @@ class Agent {
     if (cluster_) cluster_->ScheduleUpdate();
   }
 
-  /// The device files have changed.
+  /// What a report says besides the devices has changed.
   void Revalidate() {
     views_.Changed();
     if (cluster_) cluster_->ScheduleUpdate();
@@ -394,6 +397,7 @@ class Agent {
       telemetry_.Configure(current->config);
       labeller_.Configure(current->config);
       validation_.Configure(current->config);
+      boot_.Configure(current->config.paths);
       pages_.Configure(current->config.http, current->config.page);
       if (kubelet_start_) kubelet_start_->ConfigurationChanged();
       views_.Changed();
@@ -465,6 +469,7 @@ class Agent {
   adapter::cluster::PodLabels pod_labels_{control_, pipeline_.ledger};
   Labeller labeller_;
   Validation validation_;
+  BootFollower boot_;
   base::Published<std::string> not_ready_{"initial device discovery is not complete"};
   const Heartbeat heartbeat_{{&control_, &io_}};
   std::string waiting_for_;  // the other agent, while that holds the lock
@@ -480,8 +485,8 @@ class Agent {
   std::optional<HealthSockets> health_sockets_;
   std::optional<ProcessStats> process_stats_;
   Views views_{{control_, node_, open_, pipeline_, telemetry_, configuration_, labeller_,
-                validation_, containers_, adapters_, changes_, layouts_, clients_, kubelet_start_,
-                cluster_, process_stats_, waiting_for_, pages_}};
+                validation_, boot_, containers_, adapters_, changes_, layouts_, clients_,
+                kubelet_start_, cluster_, process_stats_, waiting_for_, pages_}};
   base::Subscription on_config_, on_samples_, on_usage_, on_jobs_;
   // Problems of sampling, by device, as last sent to the cluster.
   std::map<std::string, std::string> problems_;

@@ -131,6 +131,7 @@ api::Report Views::Report() {
        .samples = samples.get(),
        .configuration = [this] { return parts_.configuration.published().Get()->report; },
        .layout = [this] { return LayoutReport(); },
+       .next_kernel = parts_.boot.next_kernel(),
        .cdi = [this] { return parts_.containers ? parts_.containers->Report() : api::CdiReport(); },
        .validation =
            [this](const api::Report& made) {

@@ -12,6 +12,7 @@
 #include "api/page_state.h"
 #include "api/report.h"
 #include "app/agent/adapters.h"
+#include "app/agent/boot_follower.h"
 #include "app/agent/changes.h"
 #include "app/agent/client_pause.h"
 #include "app/agent/cluster_connection.h"
@@ -44,6 +45,7 @@ struct Parts {
   Configuration& configuration;
   Labeller& labeller;
   Validation& validation;
+  const BootFollower& boot;
   std::optional<Containers>& containers;
   std::optional<Adapters>& adapters;
   std::optional<Changes>& changes;
