@@ -1,7 +1,9 @@
 #include "operator/driver_status.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/core/strings.h"
 #include "operator/json_values.h"
 
 namespace penstock::cluster {
@@ -9,6 +11,35 @@ namespace {
 
 std::string Sentence(const WaitingNode& node) {
   return node.name + ": " + node.reason + (node.message.empty() ? "" : ": " + node.message);
+}
+
+std::string_view WordFor(ImageState state) {
+  switch (state) {
+    case ImageState::kThere: return "Available";
+    case ImageState::kMissing: return "Missing";
+    case ImageState::kUnknown: break;
+  }
+  return "Unknown";
+}
+
+Json UpcomingInStatus(const UpcomingKernel& upcoming) {
+  Json json = {{"kernel", upcoming.kernel},
+               {"image", upcoming.image},
+               {"state", WordFor(upcoming.answer.state)},
+               {"nodes", upcoming.nodes},
+               {"named", upcoming.named}};
+  if (!upcoming.answer.why.empty()) json["message"] = upcoming.answer.why;
+  return json;
+}
+
+/// "n1, n2 and 3 more will boot kernel 5.15.0-112-generic, for which the image x cannot be pulled:
+/// ...".
+std::string Sentence(const UpcomingKernel& upcoming) {
+  std::string text = base::Join(upcoming.named, ", ");
+  if (upcoming.nodes > upcoming.named.size())
+    text += " and " + std::to_string(upcoming.nodes - upcoming.named.size()) + " more";
+  return text + " will boot kernel " + upcoming.kernel + ", for which the image " + upcoming.image +
+         " cannot be pulled: " + upcoming.answer.why;
 }
 
 Json OneInStatus(const DriverOutcome& driver) {
@@ -30,6 +61,8 @@ Json OneInStatus(const DriverOutcome& driver) {
     if (!node.message.empty()) one["message"] = node.message;
     json["waiting"].push_back(std::move(one));
   }
+  for (const UpcomingKernel& upcoming : driver.upcoming)
+    json["nextKernels"].push_back(UpcomingInStatus(upcoming));
   return json;
 }
 
@@ -39,6 +72,17 @@ Json DriversInStatus(const std::vector<DriverOutcome>& drivers) {
   Json list = Json::array();
   for (const DriverOutcome& driver : drivers) list.push_back(OneInStatus(driver));
   return list;
+}
+
+std::optional<std::vector<std::string>> MissingImagesOf(const std::vector<DriverOutcome>& drivers) {
+  std::size_t known = 0;
+  std::vector<std::string> missing;
+  for (const DriverOutcome& driver : drivers)
+    for (const UpcomingKernel& upcoming : driver.upcoming) {
+      known += upcoming.answer.state == ImageState::kUnknown ? 0 : 1;
+      if (upcoming.answer.state == ImageState::kMissing) missing.push_back(Sentence(upcoming));
+    }
+  return known == 0 ? std::nullopt : std::optional(std::move(missing));
 }
 
 DriverTrouble TroubleOfDriver(const DriverOutcome& driver) {

@@ -1,6 +1,7 @@
 // What statuses say about drivers. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,12 @@
 namespace penstock::cluster {
 
 /// The part `drivers` of a policy's status: counts, why no further node begins, and at most
-/// kMostWaiting nodes of each driver with state and reason.
+/// kMostWaiting nodes of each driver with state and reason; kernels that nodes will boot next.
 nlohmann::json DriversInStatus(const std::vector<DriverOutcome>& drivers);
+
+/// Which images precompiled drivers lack for the kernels that nodes will boot next, as far as is
+/// known: a sentence for each. Nothing: no node will boot another kernel, or nothing is known yet.
+std::optional<std::vector<std::string>> MissingImagesOf(const std::vector<DriverOutcome>& drivers);
 
 /// What keeps a driver from being ready.
 struct DriverTrouble {

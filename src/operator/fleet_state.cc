@@ -59,6 +59,9 @@ void AddVendors(const Json& node_state, Json& reduced) {
 Json ReducedNodeState(const Json& node_state) {
   Json reduced = {{"metadata", {{"name", TextAt(node_state, "/metadata/name")}}}};
   AddVendors(node_state, reduced);
+  if (const std::string kernel = TextAt(node_state, "/status/nextKernel");
+      !kernel.empty() && kernel.size() <= kMostReason)
+    reduced["nextKernel"] = base::Printable(kernel);
   for (const Json& condition : ListAt(node_state, "/status/conditions")) {
     const std::string type = TextAt(condition, "/type");
     if (type == "Ready") reduced["ready"] = KeptCondition(condition);

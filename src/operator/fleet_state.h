@@ -15,7 +15,8 @@
 namespace penstock::cluster {
 
 /// What is kept of a NodeState: its name, its conditions Ready and AcceleratorsReady as `ready` and
-/// `validation`, and of each vendor `vendor`, `driver`, `driverSource` and `driverSince`.
+/// `validation`, `nextKernel`, and of each vendor `vendor`, `driver`, `driverSource` and
+/// `driverSince`.
 nlohmann::json ReducedNodeState(const nlohmann::json& node_state);
 
 /// The driver of a node, as its agent reports it. Whoever may write NodeStates may write anything

@@ -38,12 +38,7 @@ WantedObject Owned(std::string_view kind_name, Json object, const Texts& labels,
   if (kind.namespaced) metadata["namespace"] = installation.namespace_name;
   for (const auto& [key, value] : labels) metadata["labels"][key] = value;
   // An owner in a namespace cannot own an object of the cluster: only the operator deletes it then.
-  if (kind.namespaced || owner.namespace_name.empty())
-    metadata["ownerReferences"] = {{{"apiVersion", owner.api_version},
-                                    {"kind", owner.kind},
-                                    {"name", owner.name},
-                                    {"uid", owner.uid},
-                                    {"controller", true}}};
+  if (kind.namespaced || owner.namespace_name.empty()) SetOwner(object, owner);
   metadata["annotations"][std::string(kAppliedHash)] = HexOf(base::Hash(base::JsonText(object)));
   return {&kind, std::move(object)};
 }
@@ -120,6 +115,14 @@ std::map<std::string, std::string> PrivilegedLabels(const api::PenstockSpec& spe
   for (const std::string_view level : kSecurityLevels)
     labels["pod-security.kubernetes.io/" + std::string(level)] = "privileged";
   return labels;
+}
+
+void SetOwner(Json& object, const PolicyName& owner) {
+  object["metadata"]["ownerReferences"] = {{{"apiVersion", owner.api_version},
+                                            {"kind", owner.kind},
+                                            {"name", owner.name},
+                                            {"uid", owner.uid},
+                                            {"controller", true}}};
 }
 
 WantedObject OwnedDriverSet(Json daemon_set, const Installation& installation,

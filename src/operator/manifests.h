@@ -49,6 +49,9 @@ base::Result<std::vector<WantedObject>> ObjectsOf(const api::PenstockSpec& spec,
                                                   const Installation& installation,
                                                   const PolicyName& owner);
 
+/// Makes a policy the owner of an object, which goes with it.
+void SetOwner(nlohmann::json& object, const PolicyName& owner);
+
 /// A DaemonSet of a driver (driver/driver_daemon_set.h) with what all our objects have.
 WantedObject OwnedDriverSet(nlohmann::json daemon_set, const Installation& installation,
                             const PolicyName& owner);

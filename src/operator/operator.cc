@@ -70,10 +70,15 @@ struct Operator::State {
                                  const Status& why) { OnProblem(plural, why); }}),
         marker(api, {.changed = [this] { OnNodes(); },
                      .problem = [this](const Status& why) { OnProblem("nodes", why); }}),
-        rollout(api, {.due = [this] { work.Soon(kDrivers); },
-                      .due_after = [this](auto delay) { work.After(kDrivers, delay); },
-                      .problem = [this](const Status& why) { OnProblem("drivers", why); },
-                      .daemon_set = [this](const auto& name) { return FindSet(name); }}),
+        rollout(api, options.host,
+                {.due = [this] { work.Soon(kDrivers); },
+                 .due_after = [this](auto delay) { work.After(kDrivers, delay); },
+                 .problem = [this](const Status& why) { OnProblem("drivers", why); },
+                 .daemon_set = [this](const auto& name) { return FindSet(name); },
+                 .own =
+                     [this](Json& object) {
+                       if (effective.owner) SetOwner(object, *effective.owner);
+                     }}),
         taints(api, [this] { StatusSoon(); }),
         agent_troubles(api, options.installation.namespace_name,
                        {.changed = [this] { StatusSoon(); },
@@ -582,7 +587,7 @@ struct Operator::State {
                 .problems = Problems().size()};
     now.writes = {{"node", marker.writes() + rollout.writes() + taints.writes()},
                   {"status", writer.writes()},
-                  {"object", 0}};
+                  {"object", rollout.check_writes()}};
     for (const OwnedObjects& objects : owned) now.writes["object"] += objects.writes();
     return now;
   }

@@ -235,15 +235,21 @@ Json VendorStatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, Jso
 }
 
 /// All drivers, or that of the object.
-Json DriversFor(const PolicyOutcome& outcome, const ClusterFacts& facts) {
+std::vector<DriverOutcome> DriversFor(const PolicyOutcome& outcome, const ClusterFacts& facts) {
   const PolicyObject& policy = *outcome.policy;
-  if (!outcome.ignored.empty() || !policy.kind->not_served.empty()) return Json::array();
+  if (!outcome.ignored.empty() || !policy.kind->not_served.empty()) return {};
   std::vector<DriverOutcome> drivers = facts.drivers;
   if (AddsDriver(policy))
     std::erase_if(drivers, [name = NameOf(policy).name](const DriverOutcome& driver) {
       return driver.name != name;
     });
-  return DriversInStatus(drivers);
+  return drivers;
+}
+
+/// A warning about the future: the policy is as ready with it as without.
+Json NextKernelImages(const std::vector<std::string>& missing) {
+  const char* reason = missing.empty() ? "ImagesAvailable" : "ImagesMissing";
+  return ConditionOf("NextKernelImages", missing.empty(), reason, Joined(missing));
 }
 
 }  // namespace
@@ -275,6 +281,10 @@ Json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Jso
                                    state.error ? state.message : ""));
   if (outcome.answered && outcome.ignored.empty() && outcome.problem.empty())
     conditions.push_back(FieldsServed(outcome));
+  std::vector<DriverOutcome> drivers;
+  if (outcome.policy->kind->vendor.empty()) drivers = DriversFor(outcome, facts);
+  if (const auto missing = MissingImagesOf(drivers))
+    conditions.push_back(NextKernelImages(*missing));
   SetTimes(conditions, found, now);
   SetGeneration(conditions, found, outcome, facts.written);
   if (!outcome.policy->kind->vendor.empty())
@@ -285,8 +295,7 @@ Json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Jso
   if (outcome.ignored.empty() && outcome.policy->kind->not_served.empty() &&
       !AddsDriver(*outcome.policy))
     status["nodes"] = NodesOf(FleetOf(outcome, facts));
-  if (Json drivers = DriversFor(outcome, facts); !drivers.empty())
-    status["drivers"] = std::move(drivers);
+  if (!drivers.empty()) status["drivers"] = DriversInStatus(drivers);
   return status;
 }
 

@@ -95,7 +95,7 @@ def test_one_image_serves_everything_wherever_the_registry_is(operator):
 def test_nothing_may_do_everything(operator):
     things = operator.render("--api-versions", "security.openshift.io/v1")
     forbidden = {"*", "secrets", "clusterroles", "clusterrolebindings", "roles", "rolebindings", "pods/exec"}
-    of_pods = {"ClusterRole": {"list", "watch"}, "Role": {"delete"}}  # upgrades of drivers; a Role is of the operator's own namespace
+    of_pods = {"ClusterRole": {"list", "watch"}, "Role": {"create", "delete"}}  # of drivers; a Role is of the operator's own namespace
     of_prometheus = "gpu-operator-prometheus"  # of the cluster, which reads what it scrapes
     for role in (thing for thing in things if thing["kind"] in {"Role", "ClusterRole"} and thing["metadata"]["name"] != of_prometheus):
         for resource, verb, _ in rules_of(role):

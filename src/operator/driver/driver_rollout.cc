@@ -9,8 +9,11 @@
 
 #include "base/lifetime.h"
 #include "base/log.h"
+#include "operator/driver/image_checks.h"
 #include "operator/driver/node_writer.h"
 #include "operator/json_values.h"
+#include "operator/names.h"
+#include "protocol/kube/events.h"
 #include "protocol/kube/informer.h"
 
 namespace penstock::cluster {
@@ -56,9 +59,13 @@ Json ReducedClaim(const Json& claim) {
 }  // namespace
 
 struct DriverRollout::State : std::enable_shared_from_this<State> {
-  State(protocol::kube::Api& a, Callbacks c)
+  State(protocol::kube::Api& a, const std::string& host, Callbacks c)
       : api(a),
         callbacks(std::move(c)),
+        recorder(a, std::string(kManager), host),
+        images(a, {.due = [this] { callbacks.due(); },
+                   .due_after = [this](base::Duration delay) { callbacks.due_after(delay); },
+                   .own = [this](Json& object) { callbacks.own(object); }}),
         writer(a,
                {.reduce = [this](const Json& node) { return ReducedDriverNode(node, keys); },
                 .done = [this](const std::string& node,
@@ -309,6 +316,7 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
     if (no_claims || (claims && claims->synced())) facts.claims = claimed;
     facts.refused = refused;
     facts.being_written = writer.steps();
+    facts.images = images.answers();
   }
 
   /// Those that were wanted, and those by which nodes have their pods.
@@ -341,10 +349,21 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
         callbacks.due_after(kRetry);
       if (!write.empty()) writer.Write(name, BasisOf(name), std::move(write));
     }
+    images.Want(installation->namespace_name, plan.image_checks);
+    WarnNodes();
     if (plan.look_again)
       callbacks.due_after(std::max<base::Duration>(*plan.look_again - now, 100ms));
     turned = true;
     return true;
+  }
+
+  /// Once for each cause.
+  void WarnNodes() {
+    for (const auto& [node, why] : plan.boot_warnings)
+      if (const auto known = warned.find(node); known == warned.end() || known->second != why)
+        recorder.Warning({"v1", "Node", "", node, TextAt(BasisOf(node), "/metadata/uid")},
+                         "NextKernelWithoutDriver", why);
+    warned = plan.boot_warnings;
   }
 
   /// An eviction that was refused is not asked for again at once.
@@ -398,13 +417,16 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
   std::map<std::string, std::string> problems;
   RolloutPlan plan;
   bool turned = false;
+  std::map<std::string, std::string> warned;  // nodes, and of what
+  protocol::kube::EventRecorder recorder;
+  ImageChecks images;
   NodeWriter writer;
   std::map<std::string, NodePods> node_pods;
   std::optional<Informer> nodes, pods, maps, claims;
 };
 
-DriverRollout::DriverRollout(protocol::kube::Api& api, Callbacks callbacks)
-    : state_(std::make_shared<State>(api, std::move(callbacks))) {}
+DriverRollout::DriverRollout(protocol::kube::Api& api, const std::string& host, Callbacks callbacks)
+    : state_(std::make_shared<State>(api, host, std::move(callbacks))) {}
 
 DriverRollout::~DriverRollout() = default;
 
@@ -422,10 +444,13 @@ bool DriverRollout::Turn() { return state_->Turn(); }
 const RolloutPlan& DriverRollout::plan() const { return state_->plan; }
 
 bool DriverRollout::settled() const {
-  return state_->turned && state_->plan.writes.empty() && state_->writer.steps().empty();
+  return state_->turned && state_->plan.writes.empty() && state_->writer.steps().empty() &&
+         state_->images.settled();
 }
 
 std::uint64_t DriverRollout::writes() const { return state_->writer.writes(); }
+
+std::uint64_t DriverRollout::check_writes() const { return state_->images.writes(); }
 
 std::vector<std::string> DriverRollout::problems() const {
   std::set<std::string> texts;

@@ -28,8 +28,10 @@ class DriverRollout {
     std::function<void(const base::Status& why)> problem;  ///< of reading; ok once it is over
     /// A DaemonSet of ours as it is, or null.
     std::function<const nlohmann::json*(const std::string& name)> daemon_set;
+    std::function<void(nlohmann::json& object)> own;  ///< sets the owner of an object of ours
   };
-  DriverRollout(protocol::kube::Api& api, Callbacks callbacks);
+  /// `host`: of the Events about Nodes.
+  DriverRollout(protocol::kube::Api& api, const std::string& host, Callbacks callbacks);
   ~DriverRollout();
 
   /// Sets what is wanted. Without drivers, what was written to nodes is taken back. `unreadable`:
@@ -47,7 +49,8 @@ class DriverRollout {
   const RolloutPlan& plan() const;
   /// Whether no node has anything of ours, or lacks something.
   bool settled() const;
-  std::uint64_t writes() const;  ///< of nodes, evictions and deletions, since the start
+  std::uint64_t writes() const;        ///< of nodes, evictions and deletions, since the start
+  std::uint64_t check_writes() const;  ///< of pods that check images
   /// Errors of the last writes, by their texts.
   std::vector<std::string> problems() const;
 

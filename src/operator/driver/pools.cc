@@ -130,6 +130,16 @@ DriverPools PoolsOf(const DriverSpec& driver, std::span<const DriverNode* const>
   return pools;
 }
 
+std::optional<DriverPool> PoolAfterBoot(const DriverPool& pool, const std::string& kernel) {
+  constexpr std::size_t kLongest = 64;  // as in utsname
+  const bool fits = IsPlain(kernel) && kernel.size() <= kLongest && !PlainKernel(kernel).empty();
+  if (pool.kernel.empty() || !fits || PlainKernel(kernel) == PlainKernel(pool.kernel))
+    return std::nullopt;
+  DriverPool after = pool;
+  after.kernel = kernel;
+  return after;
+}
+
 std::string DaemonSetName(const DriverSpec& driver, const DriverPool& pool) {
   constexpr std::size_t kMost = 63, kHashed = 11;
   const std::string name =

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +37,10 @@ struct DriverPools {
 /// without them, of the Node's status.
 DriverPools PoolsOf(const api::DriverSpec& driver, std::span<const DriverNode* const> nodes);
 DriverPools PoolsOf(const api::DriverSpec& driver, const std::vector<DriverNode>& nodes);
+
+/// The pool of the nodes of `pool` once they have booted another kernel, which their agents report.
+/// Nothing: it is the same, or no part of a name.
+std::optional<DriverPool> PoolAfterBoot(const DriverPool& pool, const std::string& kernel);
 
 /// "nvidia-gpu-driver-blue-ubuntu22.04": the DaemonSet of a pool; at most 63 characters, the end of
 /// a longer name is a hash of it. A driver without a name is a ClusterPolicy's.

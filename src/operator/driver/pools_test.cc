@@ -50,6 +50,20 @@ TEST(DriverPools, HaveTheNodesOfOneKernelIfTheDriverIsCompiled) {
             "nvcr.io/nvidia/driver:580.95.05-5.15.0-50-generic-ubuntu22.04");
 }
 
+TEST(DriverPools, OfAnotherKernelIsKnownBeforeItBoots) {
+  const DriverPool now{"ubuntu", "22.04", "ubuntu22.04", "5.15.0-50-generic"};
+  const auto after = PoolAfterBoot(now, "5.15.0-112-generic");
+  ASSERT_TRUE(after);
+  EXPECT_EQ(*DriverImage(Driver(true), *after),
+            "nvcr.io/nvidia/driver:580.95.05-5.15.0-112-generic-ubuntu22.04");
+  for (const std::string& kernel :
+       {std::string(), std::string("5.15.0-50-generic"), std::string("5.15:latest"),
+        std::string("../evil"), std::string("x86_64"), std::string(65, '5')})
+    EXPECT_FALSE(PoolAfterBoot(now, kernel)) << kernel;
+  EXPECT_FALSE(PoolAfterBoot({"ubuntu", "22.04", "ubuntu22.04", ""}, "5.15.0-112-generic"))
+      << "the driver is compiled";
+}
+
 TEST(DriverPools, KnowTheSystemFromTheNodesStatusWithoutLabels) {
   const auto tag = [](const std::string& os_image) {
     const auto pools = PoolsOf(Driver(), {{"n", {}, os_image, "6.1"}});

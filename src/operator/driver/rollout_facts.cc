@@ -193,6 +193,7 @@ std::optional<DriverReport> DriverReportOf(const Json& reduced_state) {
   const std::string decides = reduced_state.contains("validation") ? "/validation" : "/ready";
   report.ready = TextAt(reduced_state, decides + "/status") == "True";
   report.message = TextAt(reduced_state, decides + "/message");
+  report.next_kernel = TextAt(reduced_state, "/nextKernel");
   return report;
 }
 

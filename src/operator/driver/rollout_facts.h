@@ -13,6 +13,7 @@
 #include "api/cluster/penstock.h"
 #include "operator/driver/driver_daemon_set.h"
 #include "operator/driver/gpu_pods.h"
+#include "operator/driver/image_check.h"
 #include "operator/driver/node_upgrade.h"
 #include "operator/driver/ownership.h"
 
@@ -55,6 +56,7 @@ struct DriverReport {
   std::optional<base::WallTime> since;  ///< when the agent opened it
   bool ready = false;                   ///< no step of the node's validation fails or waits
   std::string message;                  ///< what does not
+  std::string next_kernel;              ///< that the node will boot; empty: no other, or not known
   bool operator==(const DriverReport&) const = default;
 };
 
@@ -89,6 +91,7 @@ struct RolloutFacts {
   std::map<std::string, std::vector<nlohmann::json>> pods_of_nodes;
   std::optional<DeviceClaims> claims;          ///< empty: not read yet
   std::map<std::string, std::string> refused;  ///< why evictions were refused, by uid
+  std::map<std::string, ImageAnswer> images;   ///< by the name of the check
   /// Nodes whose last step is being written: what they will say.
   std::map<std::string, NodeStep> being_written;
 };

@@ -141,6 +141,7 @@ class Rollout {
       if (driver.enabled && owner != nullptr && *owner == driver.name) owned.push_back(node);
     }
     DriverPools pools = PoolsOf(driver, owned);
+    if (driver.precompiled) LookAhead(driver, pools);
     for (const auto& [pool, names] : pools.nodes) {
       const std::string set = DaemonSetName(driver, pool);
       for (const std::string& name : names) placed_[name] = {&driver, set, ""};
@@ -152,6 +153,57 @@ class Rollout {
       const bool ours = IsSetOf(set, driver);
       placed_[node.node] = {&driver, ours ? std::move(set) : "", std::move(node.why)};
     }
+  }
+
+  // Kernels that boot next.
+
+  /// Nodes that will be in a pool, and the kernel of each until then.
+  using Arrivals = std::vector<std::pair<std::string, std::string>>;
+
+  /// Finds out whether there are images for the kernels that nodes will boot next: without one, a
+  /// node would have no driver after that. A node may name anything: the kernels of most nodes
+  /// count.
+  void LookAhead(const DriverSpec& driver, const DriverPools& pools) {
+    std::map<DriverPool, Arrivals> after;
+    for (const auto& [pool, names] : pools.nodes)
+      for (const std::string& name : names)
+        if (const DriverReport* report = In(facts_.reports, name))
+          if (const auto next = PoolAfterBoot(pool, report->next_kernel))
+            after[*next].emplace_back(name, pool.kernel);
+    std::vector<std::pair<DriverPool, Arrivals>> sorted(after.begin(), after.end());
+    std::ranges::stable_sort(sorted, std::ranges::greater(),
+                             [](const auto& one) { return one.second.size(); });
+    if (sorted.size() > kMostUpcoming) sorted.resize(kMostUpcoming);
+    for (auto& [pool, arrivals] : sorted) {
+      std::ranges::sort(arrivals);
+      // Why there are no pods at all is said of the driver itself.
+      if (const auto set = DriverDaemonSet(driver, pool, facts_.installation); set.ok())
+        Expect(driver, pool, arrivals, *set);
+    }
+  }
+
+  void Expect(const DriverSpec& driver, const DriverPool& pool, const Arrivals& arrivals,
+              const Json& set) {
+    std::vector<std::string> ready;
+    for (const auto& [name, kernel] : arrivals)
+      if (!facts_.nodes.at(name).not_ready_since) ready.push_back(name);
+    ImageCheck check = ImageCheckOf(set, std::move(ready));
+    UpcomingKernel upcoming{pool.kernel, check.image, arrivals.size(), {}, {}};
+    for (const auto& [name, kernel] : arrivals)
+      if (upcoming.named.size() < kMostNamedUpcoming) upcoming.named.push_back(name);
+    if (const ImageAnswer* answer = In(facts_.images, check.name)) upcoming.answer = *answer;
+    if (upcoming.answer.state == ImageState::kMissing) Warn(upcoming, arrivals);
+    plan_.image_checks.insert_or_assign(check.name, std::move(check));
+    upcoming_[driver.name].push_back(std::move(upcoming));
+  }
+
+  void Warn(const UpcomingKernel& upcoming, const Arrivals& arrivals) {
+    for (std::size_t i = 0; i < std::min(kMostWaiting, arrivals.size()); ++i)
+      plan_.boot_warnings[arrivals[i].first] =
+          "it will boot kernel " + upcoming.kernel + ", for which the driver's image " +
+          upcoming.image + " cannot be pulled (" + upcoming.answer.why +
+          "): provide that image, or make kernel " + arrivals[i].second +
+          " the default of its boot loader";
   }
 
   static bool IsSetOf(const std::string& set, const DriverSpec& driver) {
@@ -310,6 +362,7 @@ class Rollout {
     outcome.counts = fleet.counts;
     outcome.gate = std::move(fleet.gate);
     outcome.gate_message = std::move(fleet.gate_message);
+    if (auto upcoming = upcoming_.extract(driver.name)) outcome.upcoming = upcoming.mapped();
     Explain(outcome, driver, ownership);
     plan_.drivers.push_back(std::move(outcome));
   }
@@ -433,6 +486,7 @@ class Rollout {
   std::map<std::string, std::vector<const UpgradeRecord*>> by_set_;  // of nodes, by their pool
   std::set<std::string> held_;             // earlier templates that nodes have
   std::map<std::string, Error> problems_;  // by driver
+  std::map<std::string, std::vector<UpcomingKernel>> upcoming_;  // by driver
   RolloutPlan plan_;
 };
 

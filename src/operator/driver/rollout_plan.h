@@ -31,6 +31,16 @@ struct WaitingNode {
   bool operator==(const WaitingNode&) const = default;
 };
 
+/// A kernel that nodes with a precompiled driver will boot next.
+struct UpcomingKernel {
+  std::string kernel, image;  ///< the driver's image for it
+  std::size_t nodes = 0;
+  std::vector<std::string> named;  ///< the first of them by name, at most kMostNamedUpcoming
+  ImageAnswer answer;              ///< whether there is that image
+  bool operator==(const UpcomingKernel&) const = default;
+};
+inline constexpr std::size_t kMostUpcoming = 10, kMostNamedUpcoming = 3;
+
 /// What is said about a driver.
 struct DriverOutcome {
   std::string name;
@@ -40,18 +50,23 @@ struct DriverOutcome {
   std::size_t nodes = 0;
   std::size_t ready = 0;  ///< with a ready pod of the wanted driver
   UpgradeCounts counts;
-  std::string gate, gate_message;    ///< why no further node begins; empty: nothing stops it
-  std::vector<WaitingNode> waiting;  ///< sorted by name, at most kMostWaiting
+  std::string gate, gate_message;        ///< why no further node begins; empty: nothing stops it
+  std::vector<WaitingNode> waiting;      ///< sorted by name, at most kMostWaiting
+  std::vector<UpcomingKernel> upcoming;  ///< those of most nodes first, at most kMostUpcoming
 };
 inline constexpr std::size_t kMostWaiting = 20;
 
 struct RolloutPlan {
   std::map<std::string, nlohmann::json> daemon_sets;  ///< that are wanted, by name
-  std::set<std::string> kept_sets;          ///< others that are to stay as they are, for now
-  std::map<std::string, NodeWrite> writes;  ///< by node
-  std::vector<DriverOutcome> drivers;       ///< in the order of the facts
-  std::set<std::string> host_drivers;       ///< nodes whose hosts have a driver of their own
-  std::set<std::string> pods_needed;        ///< nodes whose pods the next steps depend on
+  std::set<std::string> kept_sets;                 ///< others that are to stay as they are, for now
+  std::map<std::string, NodeWrite> writes;         ///< by node
+  std::vector<DriverOutcome> drivers;              ///< in the order of the facts
+  std::set<std::string> host_drivers;              ///< nodes whose hosts have a driver of their own
+  std::set<std::string> pods_needed;               ///< nodes whose pods the next steps depend on
+  std::map<std::string, ImageCheck> image_checks;  ///< by name
+  /// Nodes that will have no driver after they have booted, at most kMostWaiting for each kernel:
+  /// why, and what to do.
+  std::map<std::string, std::string> boot_warnings;
   std::optional<base::WallTime> look_again;
 };
 

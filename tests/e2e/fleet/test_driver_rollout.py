@@ -4,9 +4,9 @@ import json
 import time
 
 from actors import GPU, wait_for
-from driver_containers import REPOSITORY, ROOT_OF_DRIVER
+from driver_containers import REPOSITORY, ROOT_OF_DRIVER, provide
 from driver_rollouts import BARE, NEW, OLD, ORDER, OWNER, POOL, SIMULATED, STATE, SYSTEM
-from fleet import NAMESPACE, pod_on
+from fleet import ACCELERATORS, NAMESPACE, pod_on
 from operators import OPERATOR, cluster_policy
 from witnesses import OURS as AGENTS_TOO
 
@@ -120,6 +120,52 @@ def test_a_driver_that_does_not_load_is_said_and_goes_on_once_it_loads(rollout, 
     rollout.bare["n2"].wish()
     rollout.wait_versions(300, n2=f"container {OLD}", n3=f"container {OLD}")
     wait_for(lambda: set(rollout.states().values()) == {"upgrade-done"}, 120, "the nodes to be done", rollout.told)
+
+
+def test_an_image_that_is_missing_for_the_next_kernel_is_said_before_the_node_boots(rollout, fleet):
+    kernel = fleet.get("node", "n4")["status"]["nodeInfo"]["kernelVersion"]
+    upcoming = "6.99.0-1-generic"
+
+    def plain(release: str) -> str:  # as in names of images
+        return release.replace("x86_64", "").replace("_", ".").rstrip(".").lower()
+
+    def driver() -> dict:
+        return rollout.operator.policy("nvidiadrivers", "green").get("status", {})
+
+    def said() -> dict:
+        return next((one for one in driver().get("drivers", [{}])[0].get("nextKernels", [])), {})
+
+    def condition() -> dict:
+        return next((one for one in driver().get("conditions", []) if one["type"] == "NextKernelImages"), {})
+
+    def checks() -> list[dict]:
+        return fleet.get("pods", "-n", NAMESPACE, "-l", "penstock.io/image-check")["items"]
+
+    provide(fleet, NEW, f"{NEW}-{plain(kernel)}-{SYSTEM}")
+    rollout.apply("green", NEW, "green", usePrecompiled=True)
+    wait_for(lambda: plain(kernel) in rollout.driver_pods().get("n4", {}).get("spec", {}).get("containers", [{}])[0].get("image", ""), 180,
+             "the precompiled driver", rollout.told)
+    rollout.operator.wait_state("ready", kind="nvidiadrivers", name="green")
+    node = rollout.bare["n4"].node
+    node.run("mkdir", "-p", f"{ACCELERATORS}/boot", f"{ACCELERATORS}/lib/modules/{upcoming}")
+    node.run("touch", f"{ACCELERATORS}/boot/vmlinuz-{upcoming}")
+    try:
+        wait_for(lambda: said().get("state") == "Missing", 120, "the image to be missing", rollout.told)
+        assert said() | {"message": ""} == {"kernel": upcoming, "image": f"{REPOSITORY}/driver:{NEW}-{upcoming}-{SYSTEM}", "state": "Missing", "nodes": 1,
+                                            "named": ["n4"], "message": ""}
+        assert said()["message"].startswith(("ErrImagePull", "ImagePullBackOff")), said()
+        assert condition()["status"] == "False" and upcoming in condition()["message"]
+        assert driver()["state"] == "ready", "nothing waits for it"
+        [pod] = checks()
+        assert pod["spec"]["nodeName"] == "n4" and not any("hostPath" in volume for volume in pod["spec"].get("volumes", []))
+        events = fleet.get("events", "-n", "default", "--field-selector", "involvedObject.kind=Node,involvedObject.name=n4,reason=NextKernelWithoutDriver")["items"]
+        assert any(upcoming in event["message"] and kernel in event["message"] for event in events), events
+        provide(fleet, NEW, f"{NEW}-{upcoming}-{SYSTEM}")  # somebody builds it
+        wait_for(lambda: said().get("state") == "Available" and condition().get("status") == "True", 300, "the image to be there", rollout.told)
+        wait_for(lambda: not checks(), 60, "the pod that checked it to be gone", checks)
+    finally:
+        node.run("rm", "-rf", f"{ACCELERATORS}/boot", f"{ACCELERATORS}/lib/modules/{upcoming}")
+    wait_for(lambda: not said() and not condition(), 120, "nothing to be said of it", rollout.told)
 
 
 def test_a_deleted_driver_leaves_nothing_of_the_operator_on_its_nodes(rollout, fleet):
