@@ -61,13 +61,17 @@ std::optional<device::Evidence> MissingParts::Look(const Machine& machine,
     seen_.erase(gpu.id);
     return std::nullopt;
   }
-  const Seen seen{generation, mode};
-  if (std::exchange(seen_[gpu.id], seen) != seen) return std::nullopt;
+  Seen& seen = seen_[gpu.id];
+  if (seen.generation != generation || seen.mode != mode) {
+    seen = {generation, mode, ""};
+    return std::nullopt;
+  }
+  // Hundreds of files are read for this, so once.
+  if (seen.why.empty()) seen.why = WhyMissing(machine, gpus);
   return Standing(gpu, kPartitionsMissing, missing.size(),
                   "it has " + std::to_string(*expected - missing.size()) + " of the " +
                       std::to_string(*expected) + " partitions of the mode " + mode +
-                      "; missing: " + base::Join(missing, ", ") + ", because " +
-                      WhyMissing(machine, gpus));
+                      "; missing: " + base::Join(missing, ", ") + ", because " + seen.why);
 }
 
 }  // namespace penstock::backend::amd

@@ -29,7 +29,7 @@ class MissingParts {
  private:
   struct Seen {
     std::string generation, mode;
-    bool operator==(const Seen&) const = default;
+    std::string why;  // empty: not looked for yet
   };
   std::map<std::string, Seen> seen_;  // by GPU
 };

@@ -509,6 +509,11 @@ void Discovery::HandleReading(const std::string& id, Result<device::Reading> rea
   if (!reading.ok()) return ReportLost(id, device::kUnreadable, reading.error());
   describe_again_ = describe_again_ || reading->facts_changed;
   callbacks_.reading(id, *reading);
+  // They are followed by the health monitor alone, and some grow all the time: the inventory would
+  // change with each reading.
+  std::erase_if(reading->evidence, [](const device::Evidence& evidence) {
+    return evidence.kind.starts_with(device::kResetCounter);
+  });
   inventory_.SetReading(id, *std::move(reading), executor_.clock().Wall());
 }
 

@@ -69,6 +69,9 @@ class ScriptedBackend final : public device::AsyncBackend {
     device::Reading reading;
     reading.reachable = !lost.contains(address);
     reading.facts_changed = changed.contains(address);
+    if (counts)
+      reading.evidence.push_back({.kind = std::string(device::kResetCounter) + "energy",
+                                  .code = static_cast<std::int64_t>(read.size())});
     if (const auto of = parts.find(address); of != parts.end() && together)
       for (const std::string& part : of->second) reading.parts.push_back({part, {{.pid = 7}}});
     Answer(done, base::Result<device::Reading>(reading));
@@ -83,6 +86,7 @@ class ScriptedBackend final : public device::AsyncBackend {
   std::vector<std::string> read;
   bool together = false;  // parts are read with their device
   bool unsent = false;    // the next calls wait behind one that hangs
+  bool counts = false;    // readings have a counter that grows
   int opened = 0, stopped = 0, described = 0, abandoned_ = 0;
   Events events_;
 
@@ -264,6 +268,16 @@ TEST_F(DiscoveryTest, AHangLeavesOutOneDeviceAndTheOthersGoOn) {
   EXPECT_TRUE(readings_["C"].reachable);
   EXPECT_EQ(readings_["B"].evidence.at(0).kind, "hang");
   EXPECT_THAT(Ids(), ElementsAre("A", "B", "C"));
+}
+
+TEST_F(DiscoveryTest, CountersThatGrowAreNoChangeOfTheInventory) {
+  backend_.counts = true;
+  Start();
+  const std::uint64_t state = inventory_.published().Get()->state_generation;
+  const std::int64_t count = readings_.at("id-A").evidence.at(0).code;
+  executor_.Advance(10s);
+  EXPECT_GT(readings_.at("id-A").evidence.at(0).code, count) << "the monitor follows them";
+  EXPECT_EQ(inventory_.published().Get()->state_generation, state);
 }
 
 TEST_F(DiscoveryTest, PartsThatOnlyTheirDeviceKnowsFollowIt) {
