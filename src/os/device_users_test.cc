@@ -76,5 +76,25 @@ TEST_F(DeviceUsers, PlainFilesHideNoDevice) {
   EXPECT_THAT(Find(), ElementsAre(DeviceUser{300, device}));
 }
 
+// Several drivers have files in one folder, as in /dev/dri.
+TEST_F(DeviceUsers, AreNotThoseWithFilesOfOtherDrivers) {
+  const std::string ours = folder_ / "dev/acme1", theirs = folder_ / "dev/acme0";
+  std::filesystem::create_symlink("/dev/null", theirs);
+  std::filesystem::create_symlink("/dev/zero", ours);
+  const auto find = [this] {
+    return FindDeviceUsers(
+        folder_ / "proc", {"acme"}, [](std::uint32_t major, std::uint32_t minor) {
+          return major == 1 && minor == 5;  // Documentation/admin-guide/devices.txt: /dev/zero
+        });
+  };
+  Open(3, 0, theirs);
+  EXPECT_THAT(find(), IsEmpty());
+  Open(4, 0, "/tmp/dev/acme0");
+  EXPECT_THAT(find(), ElementsAre(DeviceUser{4, "/tmp/dev/acme0"}));
+  Open(5, 0, theirs);
+  Open(5, 1, ours);
+  EXPECT_THAT(find(), ElementsAre(DeviceUser{5, ours})) << "of its files, the one that counts";
+}
+
 }  // namespace
 }  // namespace penstock::os

@@ -2,17 +2,21 @@
 #include "device/actions.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/amd/machine.h"
 #include "base/core/printable.h"
 #include "base/core/result.h"
 #include "base/log.h"
+#include "os/core/root.h"
 #include "os/loop.h"
 #include "os/process/command.h"
 #include "os/process/device_users.h"
@@ -53,14 +57,27 @@ bool IsUnderWay(const std::string& proc) {
   });
 }
 
+/// The processes that keep the driver in use; blocks as FindDeviceUsers does. Other drivers have
+/// files in /dev/dri, too.
+std::vector<os::DeviceUser> UsersOfDriver(const device::Paths& paths) {
+  auto sysfs = os::Root::Open(paths.sysfs_root);
+  os::IsSearchedDevice uses_driver;
+  if (sysfs.ok())
+    uses_driver = [machine = std::make_shared<const Machine>(*std::move(sysfs))](
+                      std::uint32_t major, std::uint32_t minor) {
+      return machine->UsesDriver(major, minor);
+    };
+  return os::FindDeviceUsers(paths.proc_root, {"kfd", "dri/"}, uses_driver);
+}
+
 /// Writes the processes that keep the driver in use to the log, and returns how many there are: the
 /// reason is also shown in the cluster, where neither ids nor programs belong. Blocks as
 /// FindDeviceUsers does.
-std::size_t LogUsers(const std::string& proc) {
+std::size_t LogUsers(const device::Paths& paths) {
   constexpr std::size_t kMostLogged = 8, kMostOfProgram = 100;
-  const auto users = os::FindDeviceUsers(proc, {"kfd", "dri/"});
+  const auto users = UsersOfDriver(paths);
   for (std::size_t i = 0; i < std::min(users.size(), kMostLogged); ++i) {
-    const auto process = os::ReadProcess(proc, users[i].pid);
+    const auto process = os::ReadProcess(paths.proc_root, users[i].pid);
     // Arguments may contain secrets, and logs are collected.
     const std::string program =
         process.ok() ? process->command.substr(0, process->command.find(' ')) : "";
@@ -155,9 +172,8 @@ class AmdActions final : public device::Actions {
   void LookForUsers(const os::Command::Outcome& outcome,
                     const std::function<void(base::Status)>& done) {
     if (looking_.joinable()) looking_.join();  // it has posted its last result
-    const auto look = [alive = std::weak_ptr(alive_), this, proc = paths_.proc_root, outcome,
-                       done] {
-      const base::Status status = StatusOf(outcome, LogUsers(proc));
+    const auto look = [alive = std::weak_ptr(alive_), this, paths = paths_, outcome, done] {
+      const base::Status status = StatusOf(outcome, LogUsers(paths));
       control_.Post([alive, this, status, done] {
         if (!alive.expired()) Ended(status, done);
       });

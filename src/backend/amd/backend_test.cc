@@ -13,6 +13,7 @@
 
 #include "backend/amd/dialect/kinds.h"
 #include "backend/amd/dialect/quantities.h"
+#include "backend/amd/machine.h"
 #include "os/testing/temporary_folder.h"
 
 namespace penstock::backend::amd {
@@ -173,6 +174,34 @@ TEST_F(AmdMachine, KeepsItsControlFileAndGuardsSingleMinors) {
   EXPECT_THAT(driver->guarded,
               ElementsAre(device::DeviceNumbers{226, 1, 2}, device::DeviceNumbers{226, 128, 129}))
       << "neither the BMC's card0 nor another driver's";
+}
+
+TEST_F(AmdMachine, FilesOfItsDriverAreKnownByTheirNumbers) {
+  const auto char_device = [this](unsigned minor, const std::string& place) {
+    const std::string node = place + "/drm/minor" + std::to_string(minor);
+    Write(node + "/dev", "226:" + std::to_string(minor) + "\n");
+    folder_.Link(node + "/device", "../../../" + place.substr(place.rfind('/') + 1));
+    folder_.Link("dev/char/226:" + std::to_string(minor), "../../" + node);
+  };
+  char_device(128, "devices/pci0000:00/" + kFirst);
+  folder_.Link("devices/pci0000:00/" + kFirst + "/driver", "../../../bus/pci/drivers/amdgpu");
+  char_device(129, "devices/platform/amdgpu_xcp_0");
+  char_device(130, "devices/platform/amdgpu_xcp.1");
+  char_device(131, "devices/pci0000:00/0000:03:00.0");
+  folder_.Link("devices/pci0000:00/0000:03:00.0/driver", "../../../bus/pci/drivers/i915");
+  char_device(132, "devices/platform/vgem");
+  char_device(133, "devices/pci0000:00/0000:04:00.0");
+  folder_.Link("devices/pci0000:00/0000:04:00.0/driver", "../../../bus/pci/drivers/amdgpu_other");
+  folder_.Link("dev/char/226:134", "../../devices/virtual/drm/card6");
+  Write("devices/virtual/drm/card6/dev", "226:134\n");
+  auto sysfs = os::Root::Open(folder_.path());
+  ASSERT_TRUE(sysfs.ok());
+  const Machine machine(*std::move(sysfs));
+  std::set<unsigned> used;
+  for (unsigned minor = 128; minor <= 135; ++minor)
+    if (machine.UsesDriver(226, minor)) used.insert(minor);
+  EXPECT_THAT(used, ElementsAre(128, 129, 130, 135)) << "the last one's device was removed";
+  EXPECT_TRUE(machine.UsesDriver(511, 0)) << "/dev/kfd";
 }
 
 TEST_F(AmdMachine, PartitionsHaveIdsOfTheirOwnAlthoughTheyShareAUniqueId) {

@@ -15,6 +15,7 @@ using device::PciAddress;
 
 constexpr std::size_t kMaxSysfsFile = 65536;
 constexpr std::uint32_t kDrmMajor = 226;  // Documentation/admin-guide/devices.txt
+constexpr const char* kDriverName = "amdgpu";
 constexpr const char* kPciDevices = "/bus/pci/devices/";
 constexpr const char* kPlatform = "/devices/platform";
 
@@ -32,6 +33,15 @@ std::optional<device::DeviceFile> Numbered(std::string path, const std::string& 
   if (!major || !minor || *major > kMaxMajor || *minor > kMaxMinor) return std::nullopt;
   return device::DeviceFile{std::move(path), static_cast<std::uint32_t>(*major),
                             static_cast<std::uint32_t>(*minor)};
+}
+
+/// "amdgpu_xcp_3", of some kernels "amdgpu_xcp.3" (k8s-device-plugin #157).
+bool IsPartitionDevice(std::string_view name) { return name.starts_with("amdgpu_xcp"); }
+
+/// Where a link of sysfs leads to; empty if there is none.
+std::string LinkedName(const os::Root& sysfs, const std::string& link) {
+  const std::string target = sysfs.ReadLink(link).value_or("");
+  return target.substr(target.rfind('/') + 1);
 }
 
 bool IsDrmName(const std::string& name) {
@@ -212,13 +222,20 @@ std::optional<device::DeviceFile> Machine::KfdFile() const {
   return Numbered("/dev/kfd", File("/class/kfd/kfd/dev"));
 }
 
+bool Machine::UsesDriver(std::uint32_t major, std::uint32_t minor) const {
+  if (major != kDrmMajor) return true;
+  const std::string file = "/dev/char/" + std::to_string(major) + ":" + std::to_string(minor);
+  if (!sysfs_.Exists(file)) return true;
+  // The devices of partitions have no driver (Linux, amdgpu_xcp_drv.c).
+  return IsPartitionDevice(LinkedName(sysfs_, file + "/device")) ||
+         LinkedName(sysfs_, file + "/device/driver") == kDriverName;
+}
+
 std::vector<device::DeviceNumbers> Machine::Guarded(const std::vector<AmdGpu>& gpus) const {
   std::vector<std::string> folders;
   for (const AmdGpu& gpu : gpus) folders.push_back(kPciDevices + ToString(gpu.pci) + "/drm");
-  // "amdgpu_xcp_3", of some kernels "amdgpu_xcp.3" (k8s-device-plugin #157).
   for (const std::string& name : sysfs_.List(kPlatform).value_or({}))
-    if (name.starts_with("amdgpu_xcp"))
-      folders.push_back(std::string(kPlatform) + "/" + name + "/drm");
+    if (IsPartitionDevice(name)) folders.push_back(std::string(kPlatform) + "/" + name + "/drm");
   std::set<std::pair<std::uint32_t, std::uint32_t>> numbers;
   for (const std::string& folder : folders)
     for (const std::string& name : sysfs_.List(folder).value_or({}))

@@ -1,6 +1,7 @@
 // AMD's accelerators on this machine, from the files of KFD, DRM and PCI below /sys.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -105,6 +106,11 @@ class Machine {
 
   /// /dev/kfd; nothing if KFD does not say its number.
   std::optional<device::DeviceFile> KfdFile() const;
+
+  /// Whether an open file with these numbers, of /dev/kfd or in /dev/dri, keeps the driver in use:
+  /// not those of other drivers' graphics cards. True where sysfs has no such device: it may have
+  /// been removed while its file is open.
+  bool UsesDriver(std::uint32_t major, std::uint32_t minor) const;
 
   /// The device files of these GPUs and of every possible partition, which exist from the time at
   /// which the driver was loaded (Linux, amdgpu_xcp_drv.c).

@@ -26,13 +26,6 @@ bool IsDeviceOf(std::string_view path, const std::vector<std::string>& names) {
   return std::ranges::any_of(names, [&](const std::string& one) { return name.starts_with(one); });
 }
 
-/// From what the kernel has in memory: asks no file system, which might not answer.
-bool IsCharacterDevice(const std::string& link) {
-  struct statx status {};
-  return ::statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 &&
-         S_ISCHR(status.stx_mode);
-}
-
 struct Seen {
   DeviceUser user;
   bool character = false;
@@ -40,8 +33,9 @@ struct Seen {
 
 class Search {
  public:
-  Search(const std::string& proc, const std::vector<std::string>& names, std::size_t most)
-      : proc_(proc), names_(names), left_(most) {}
+  Search(const std::string& proc, const std::vector<std::string>& names,
+         const IsSearchedDevice& is_searched, std::size_t most)
+      : proc_(proc), names_(names), is_searched_(is_searched), left_(most) {}
 
   std::optional<Seen> Look(pid_t pid) {
     auto opened = LookAtFiles(pid);
@@ -62,8 +56,8 @@ class Search {
       const std::string link = folder + "/" + number;
       const auto target = ReadLink(link);
       if (!target.ok() || !IsDeviceOf(*target, names_)) continue;
-      Seen seen{{pid, *target}, IsCharacterDevice(link)};
-      if (seen.character) return seen;
+      auto seen = See({pid, *target}, link);
+      if (seen && seen->character) return seen;
       if (!found) found = std::move(seen);
     }
     return found;
@@ -83,24 +77,38 @@ class Search {
       if (path == std::string::npos || !IsDeviceOf(line.substr(path), names_)) continue;
       const auto fields = base::Split(line, ' ');
       if (fields.size() <= kPath) continue;
-      Seen seen{{pid, line.substr(path)}, IsCharacterDevice(folder + "/map_files/" + fields[0])};
-      if (seen.character) return seen;
+      auto seen = See({pid, line.substr(path)}, folder + "/map_files/" + fields[0]);
+      if (seen && seen->character) return seen;
       if (!found) found = std::move(seen);
     }
     return found;
   }
 
+  /// From what the kernel has in memory: asks no file system, which might not answer. Nothing for
+  /// a device that is not searched.
+  std::optional<Seen> See(DeviceUser user, const std::string& link) const {
+    struct statx status {};
+    const bool character =
+        ::statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &status) == 0 &&
+        S_ISCHR(status.stx_mode);
+    if (character && is_searched_ && !is_searched_(status.stx_rdev_major, status.stx_rdev_minor))
+      return std::nullopt;
+    return Seen{std::move(user), character};
+  }
+
   const std::string& proc_;
   const std::vector<std::string>& names_;
+  const IsSearchedDevice& is_searched_;
   std::size_t left_;
 };
 
 }  // namespace
 
 std::vector<DeviceUser> FindDeviceUsers(const std::string& proc,
-                                        const std::vector<std::string>& names, std::size_t most) {
+                                        const std::vector<std::string>& names,
+                                        const IsSearchedDevice& is_searched, std::size_t most) {
   std::vector<Seen> all;
-  Search search(proc, names, most);
+  Search search(proc, names, is_searched, most);
   for (const pid_t pid : ListProcesses(proc))
     if (auto seen = search.Look(pid)) all.push_back(*std::move(seen));
   const bool any_real = std::ranges::any_of(all, &Seen::character);
