@@ -95,7 +95,8 @@ class Listing {
 
  private:
   /// Of a device that has no file of its own, the files of its parts: whoever names it means all
-  /// of it.
+  /// of it. The error names the part of which a file is missing: without that part, the name would
+  /// mean less.
   base::Result<DeviceFiles> FilesOfTree(const Facts& device, const Devices& devices,
                                         const DevFiles& files) const {
     if (!device.files.empty() || !device.parent.empty())
@@ -103,8 +104,11 @@ class Listing {
     DeviceFiles found;
     for (const Facts* part : devices.sorted()) {
       if (part->parent != device.id || part->files.empty()) continue;
-      ASSIGN(DeviceFiles own, FilesOf(*part, files, places_.sysfs_root));
-      found = Merge(std::move(found), own);
+      auto own = FilesOf(*part, files, places_.sysfs_root);
+      if (!own.ok())
+        return own.error().Within("its name means all its parts, of which " + part->id +
+                                  " is omitted");
+      found = Merge(std::move(found), *own);
     }
     if (found.nodes.empty()) return FilesOf(device, files, places_.sysfs_root);
     return found;

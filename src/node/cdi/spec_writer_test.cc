@@ -20,9 +20,11 @@ namespace penstock::node::cdi {
 namespace {
 
 using device::testing::FindAcme;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 constexpr char kForPeople[] = "/cdi/penstock-acme.com-gpu.json";
 
@@ -59,6 +61,32 @@ class CdiSpecWriterTest : public testing::Test {
                                       : inventory::AcmeVendor());
       inventory_.SetFacts("acme", inventory::AcmeDevices(count, 2), "pulled", base::WallTime{});
     });
+  }
+
+  /// One device that is divided into two, and has no file of its own.
+  void SetDivided() {
+    auto devices = inventory::AcmeDevices(3, 3);
+    devices[2].files.clear();
+    for (int part : {0, 1}) {
+      devices[part].parent = devices[2].id;
+      devices[part].part = std::to_string(part);
+    }
+    OnLoop([&] {
+      inventory_.SetVendor(inventory::AcmeVendor());
+      inventory_.SetFacts("acme", devices, "pulled", base::WallTime{});
+    });
+  }
+
+  /// The device files of each name in the specification for users.
+  std::map<std::string, std::vector<std::string>> FilesForPeople() const {
+    const auto spec =
+        api::cdi::Parse(os::ReadFile(folder_.path() + kForPeople).value_or(""), "spec");
+    EXPECT_TRUE(spec.ok()) << spec.error().message();
+    std::map<std::string, std::vector<std::string>> files;
+    if (!spec.ok()) return files;
+    for (const auto& device : spec->devices)
+      for (const auto& node : device.edits.nodes) files[device.name].push_back(node.path);
+    return files;
   }
 
   void Begin() {
@@ -145,26 +173,29 @@ TEST_F(CdiSpecWriterTest, TheKubeletNamesDevicesByIdAndHasNoAll) {
 
 // A driver may give a device that is divided no files of its own.
 TEST_F(CdiSpecWriterTest, TheNameOfADividedDeviceMeansAllItsParts) {
-  auto devices = inventory::AcmeDevices(3, 3);
-  devices[2].files.clear();
-  for (int part : {0, 1}) {
-    devices[part].parent = devices[2].id;
-    devices[part].part = std::to_string(part);
-  }
-  OnLoop([&] {
-    inventory_.SetVendor(inventory::AcmeVendor());
-    inventory_.SetFacts("acme", devices, "pulled", base::WallTime{});
-  });
+  SetDivided();
   Begin();
   EXPECT_THAT(WaitForDevices({"G0", "G1", "G2"}).remarks, IsEmpty());
-  const auto spec = api::cdi::Parse(os::ReadFile(folder_.path() + kForPeople).value_or(""), "spec");
-  ASSERT_TRUE(spec.ok()) << spec.error().message();
-  std::map<std::string, std::vector<std::string>> files;
-  for (const auto& device : spec->devices)
-    for (const auto& node : device.edits.nodes) files[device.name].push_back(node.path);
+  auto files = FilesForPeople();
   EXPECT_THAT(files["G0"], ElementsAre("/dev/acme0"));
   EXPECT_THAT(files["G2"], ElementsAre("/dev/acme0", "/dev/acme1"));
   EXPECT_THAT(files["all"], ElementsAre("/dev/acme0", "/dev/acme1"));
+}
+
+TEST_F(CdiSpecWriterTest, OfADividedDeviceWithAnIncompletePartTheOtherPartsHaveNames) {
+  SetDivided();
+  ASSERT_EQ(::unlink((folder_ / "dev/acme1").c_str()), 0);
+  Begin();
+  const Written written = WaitForDevices({"G0"});
+  EXPECT_THAT(written.devices, ElementsAre("G0"));
+  EXPECT_THAT(
+      written.remarks,
+      testing::UnorderedElementsAre(
+          AllOf(StartsWith("device G1 is omitted "), HasSubstr("/dev/acme1")),
+          AllOf(StartsWith("device G2 is omitted "), HasSubstr("G1"), HasSubstr("/dev/acme1"))));
+  auto files = FilesForPeople();
+  EXPECT_EQ(files.count("G2"), 0u) << "it would be less than was asked for";
+  EXPECT_THAT(files["all"], ElementsAre("/dev/acme0"));
 }
 
 TEST_F(CdiSpecWriterTest, FollowsDevicesThatComeAndGoAndLeavesNothingOfADriverThatIsGone) {
