@@ -335,6 +335,37 @@ TEST_F(DiscoveryTest, APartWhoseCallsHangIsNotReadWithItsDevice) {
   EXPECT_TRUE(readings_.at("C").reachable);
 }
 
+TEST_F(DiscoveryTest, APartThatAnswersAgainIsReadWhileAnotherOneHangs) {
+  backend_.parts["1"] = {"1/0", "1/1", "1/2"};
+  backend_.together = true;
+  Start();
+  const auto hang = [this](const std::string& part) {
+    backend_.hangs = {part};
+    backend_.changed = {"1"};  // so that it is described, which a part does not share
+    executor_.Advance(11s);
+    backend_.changed.clear();
+  };
+  hang("1/0");
+  EXPECT_EQ(readings_.at("1/0").evidence.at(0).kind, "hang");
+  EXPECT_TRUE(readings_.at("1/1").reachable);
+  backend_.hangs.clear();
+  backend_.abandoned_ = 0;  // its call returned
+  executor_.Advance(31s);
+  EXPECT_TRUE(readings_.at("1/0").reachable);
+
+  hang("1/1");
+  for (const char* other : {"B", "1/0", "1/2", "C"})
+    EXPECT_TRUE(readings_.at(other).reachable) << other;
+  EXPECT_EQ(readings_.at("1/1").evidence.at(0).kind, "hang");
+  backend_.hangs.clear();
+  backend_.abandoned_ = 0;
+  executor_.Advance(31s);
+  EXPECT_TRUE(readings_.at("1/1").reachable);
+  backend_.read.clear();
+  executor_.Advance(5s);
+  EXPECT_THAT(backend_.read, ElementsAre("0", "1", "2")) << "each part with its device again";
+}
+
 TEST_F(DiscoveryTest, PartsOfADeviceThatHangsStayWhatTheyAre) {
   backend_.parts["1"] = {"1/0"};
   Start();
