@@ -75,6 +75,12 @@ struct EngineReconciler::State {
   }
 
   void Done(const std::string& name, bool starts_later, const Result<ConfigureResult>& done) {
+    // It was about what was wanted before.
+    if (!done.ok() && !configured_for) {
+      base::Log(base::kWarn, "engine configuration failed; another one is desired since",
+                {{"why", done.error().message()}});
+      return Reconcile();
+    }
     if (!done.ok()) return Failed(done.error());
     for (const auto& file : done->change.files)
       base::Log(base::kInfo, "engine configured", {{"engine", name}, {"file", file.path}});
@@ -96,7 +102,8 @@ struct EngineReconciler::State {
   api::EngineSetup wanted = api::EngineSetup::kOff;
   std::vector<std::string> handlers;  // empty unless kRuntime is wanted
   std::string problem;
-  std::optional<EngineAbilities> configured_for;  // what it was when it was last configured
+  // What it was when it was last configured as wanted; nothing: what is wanted was not tried yet.
+  std::optional<EngineAbilities> configured_for;
   std::unique_ptr<EngineConfigurator> running;
 };
 

@@ -12,9 +12,9 @@
 namespace penstock::adapter::kubelet {
 
 /// Use on the control loop. Acts when an engine is known and is not set up as desired; one change
-/// at a time. After a failure it tries again only when another setup is desired or the agent
-/// restarts: an engine that does not come up with our configuration must not be stopped again and
-/// again.
+/// at a time. After a failure it tries again only when another setup is desired, also since the
+/// attempt began, or the agent restarts: an engine that does not come up with our configuration
+/// must not be stopped again and again.
 class EngineReconciler {
  public:
   struct Options {

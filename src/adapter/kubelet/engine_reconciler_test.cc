@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "os/core/file.h"
@@ -197,6 +198,25 @@ TEST_F(EngineReconcilerTest, WhatFailedIsSaidAndNotTriedAgainUntilSomethingElseI
   EXPECT_TRUE(os::Eventually([this] { return !Problem().empty(); }));
   EXPECT_EQ(Attempts(), 2u);
   EXPECT_EQ(DropIn(), "");
+}
+
+TEST_F(EngineReconcilerTest, WhatIsWantedDuringAnAttemptThatFailsIsTriedAfterIt) {
+  const std::string begun = folder_ / "begun", gate = folder_ / "gate";
+  ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
+  WriteProgram(program_, "[ \"$1\" = --version ] && echo containerd v2.1.0 && exit\n[ -e " + begun +
+                             " ] || { : > " + begun + "; read line < " + gate +
+                             "; echo 'no table of mine' >&2; exit 1; }\ncat " + drop_in_ +
+                             " 2>/dev/null || echo 'version = 3'");
+  Begin(kCdiOn, kRuntime);
+  ASSERT_TRUE(os::Eventually([&] { return os::Exists(begun); }));
+  handlers_ = {"acme", "nvidia"};
+  Configure(kRuntime);
+  EXPECT_EQ(Attempts(), 1u) << "one at a time";
+  ASSERT_TRUE(os::WriteControlFile(gate, "go\n").ok());
+  EXPECT_TRUE(os::Eventually([this] { return engine_.asked() >= 2; }));
+  EXPECT_EQ(Problem(), "");
+  EXPECT_THAT(DropIn(), testing::AllOf(HasSubstr("runtimes.acme"), HasSubstr("runtimes.nvidia")));
+  EXPECT_EQ(Attempts(), 2u);
 }
 
 TEST_F(EngineReconcilerTest, AProgramThatIsNoEngineIsNamed) {
