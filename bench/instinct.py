@@ -21,7 +21,7 @@ from footprint import KIB, memory
 from page import rest, spent
 
 sys.path += [str(ROOT / "tests/support"), str(ROOT / "tests/integration")]
-from amd import NODES, Amd  # noqa: E402
+from amd import NODES, Amd, profile  # noqa: E402
 from api_server import ApiServer  # noqa: E402
 
 GPU = "amd.com/gpu"
@@ -236,10 +236,6 @@ def pages(bench: Bench, programs: Path, smoke: bool):
     bench.add("from NVIDIA's 8 GPUs, at the same time", "ms", rounds["nvidia"], detail=True)
 
 
-def profile(mode: str, *skipped: int) -> dict:
-    return {"skippedGPUs": {"ids": list(skipped)}, "profiles": [{"computePartition": mode, "memoryPartition": "NPS1", "numGPUsAssigned": 8 - len(skipped)}]}
-
-
 class Labelled(Instinct):
     """On a node of a cluster, whose label names how the GPUs are divided."""
 
@@ -283,7 +279,7 @@ class Labelled(Instinct):
 
 def divisions(bench: Bench, programs: Path, smoke: bool):
     divided, whole = [], []
-    with Labelled(programs, {"cpx": profile("CPX"), "spx": profile("SPX")}) as bed:
+    with Labelled(programs, {"cpx": profile(("CPX", 8)), "spx": profile(("SPX", 8))}) as bed:
         one = bed.amd.ids()
         bed.wait_offered(one, bed.start_agent("--node-name", "n1"))
         bed.amd.modes, modes = ["CPX"] * 8, bed.amd.modes
@@ -301,7 +297,7 @@ def neighbours(bench: Bench, programs: Path, smoke: bool):
     """One GPU is divided, and made whole again: the lists of the others meanwhile."""
     lists, missing, least = [], [], []
     others = tuple(range(1, 8))
-    with Labelled(programs, {"cpx": profile("CPX", *others), "spx": profile("SPX", *others)}, "mixed", resource="amd.com/spx_nps1") as bed:
+    with Labelled(programs, {"cpx": profile(("CPX", 1), skipped=others), "spx": profile(("SPX", 1), skipped=others)}, "mixed", resource="amd.com/spx_nps1") as bed:
         whole = bed.amd.ids()
         rest_ids = whole - {bed.amd.id(0)}
         bed.wait_offered(whole, bed.start_agent("--node-name", "n1"))

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from amd_switching import AGAIN, CHANGED, WISH, Switching, profile
+from amd import profile
+from amd_switching import AGAIN, CHANGED, WISH, Switching
 from monitored import Refused
 from node import wait_until
 

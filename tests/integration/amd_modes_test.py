@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from amd_switching import AGAIN, CHANGED, WISH, Switching, profile
+from amd import profile
+from amd_switching import AGAIN, CHANGED, WISH, Switching
 from node import wait_until
 
 pytestmark = pytest.mark.timeout(1200)

@@ -3,7 +3,7 @@ reached. Needs root, to mount the files that answer."""
 import json
 from pathlib import Path
 
-from amd import Amd
+from amd import Amd, profile
 from api_server import ApiServer
 from monitored import Kubelet
 from node import Node, wait_until
@@ -12,12 +12,6 @@ NODE = "/api/v1/nodes/n1"
 WISH, STATE = "dcm.amd.com/gpu-config-profile", "dcm.amd.com/gpu-config-profile-state"
 AGAIN = "dcm.amd.com/apply-gpu-config-profile"
 CHANGED = 240  # seconds for a change of eight GPUs, at each of which the tree has 4,000 new files, on a machine that is busy otherwise
-
-
-def profile(*rules: tuple, skipped: tuple = (), memory: str = "NPS1") -> dict:
-    """(mode, number of GPUs) each."""
-    return {"skippedGPUs": {"ids": list(skipped)},
-            "profiles": [{"computePartition": mode, "memoryPartition": memory, "numGPUsAssigned": count} for mode, count in rules]}
 
 
 class Switching:

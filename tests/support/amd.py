@@ -93,6 +93,12 @@ def lines(values: dict) -> str:
     return "".join(f"{name} {value}\n" for name, value in values.items())
 
 
+def profile(*rules: tuple, skipped: tuple = (), memory: str = "NPS1") -> dict:
+    """Of DCM's config.json: (mode, number of GPUs) each."""
+    return {"skippedGPUs": {"ids": list(skipped)},
+            "profiles": [{"computePartition": mode, "memoryPartition": memory, "numGPUsAssigned": count} for mode, count in rules]}
+
+
 def put(path: str, text: str):
     """As Path.write_text, which is slow where there are thousands."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
