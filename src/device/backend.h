@@ -56,8 +56,8 @@ class Backend {
   /// Measures one device that was described before. Quantities that the device does not have are
   /// listed in the sample and are no error. Does not judge health; Read does. kDataLoss: the device
   /// answers no call. The first sample has no value for quantities that need two readings (a rate).
-  /// A vendor whose driver measures the parts of a device with it returns those of the request, too;
-  /// each can also be measured alone.
+  /// A vendor whose driver measures the parts of a device with it returns those of the request,
+  /// too; each can also be measured alone.
   virtual base::Result<Sample> TakeSample(const std::string& address,
                                           const SampleRequest& request) = 0;
 

@@ -57,8 +57,8 @@ std::string Encode(const std::vector<std::string>& addresses);
 std::string Encode(const Facts& facts);
 std::string Encode(const Reading& reading);
 std::string Encode(const std::vector<Evidence>& evidence);
-/// Samples come often and hold many numbers: "q.link=number" separated by blanks, not JSON. Those of
-/// parts follow, each after a line with its address.
+/// Samples come often and hold many numbers: "q.link=number" separated by blanks, not JSON. Those
+/// of parts follow, each after a line with its address.
 std::string Encode(const Sample& sample);
 /// Encodes the argument of "sample".
 std::string Encode(const std::string& address, const SampleRequest& request);

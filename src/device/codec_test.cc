@@ -196,16 +196,34 @@ TEST(Codec, LeavesOutWhatIsNoNumber) {
 }
 
 TEST(Codec, RefusesWhatIsNoSample) {
-  for (const char* text :
-       {"", "\n", "\n\n\n", "x\n\n", "1\n\n", "1=\n\n", "1=-1\n\n", "1=rnan\n\n", "1=rinf\n\n",
-        "65536=1\n\n", "1.1024=1\n\n", "1.=1\n\n", "1=1  2=2\n\n", "\n0:::::\n", "\n1::::\n",
-        "\n1:x::::\n", "\n1:::::x\n", "\n4294967296:::::\n", "\n\nx",
-        "\n\n\npart\n", "\n\n\npart\n\n", "\n\n\npart\nx\n\n"}) {
+  for (const char* text : {"",
+                           "\n",
+                           "\n\n\n",
+                           "x\n\n",
+                           "1\n\n",
+                           "1=\n\n",
+                           "1=-1\n\n",
+                           "1=rnan\n\n",
+                           "1=rinf\n\n",
+                           "65536=1\n\n",
+                           "1.1024=1\n\n",
+                           "1.=1\n\n",
+                           "1=1  2=2\n\n",
+                           "\n0:::::\n",
+                           "\n1::::\n",
+                           "\n1:x::::\n",
+                           "\n1:::::x\n",
+                           "\n4294967296:::::\n",
+                           "\n\nx",
+                           "\n\n\npart\n",
+                           "\n\n\npart\n\n",
+                           "\n\n\npart\nx\n\n"}) {
     const auto sample = DecodeSample(text);
     ASSERT_FALSE(sample.ok()) << text;
     EXPECT_EQ(sample.error().code(), base::Code::kDataLoss);
   }
-  for (const char* text : {"", "0", "0\n", "0\nq", "0\np1", "0\np x", "0\np\n0/0", "0\np\n0/0\n", "0\np\n0/0\np x"})
+  for (const char* text :
+       {"", "0", "0\n", "0\nq", "0\np1", "0\np x", "0\np\n0/0", "0\np\n0/0\n", "0\np\n0/0\np x"})
     EXPECT_FALSE(DecodeSampleRequest(text).ok()) << text;
 }
 

@@ -101,7 +101,7 @@ struct Sample {
   std::vector<SampleValue> values;
   std::vector<ProcessSample> processes;
   std::vector<QuantityId>
-      unsupported;  ///< those requested that this device with this driver never has
+      unsupported;            ///< those requested that this device with this driver never has
   std::vector<Sample> parts;  ///< those requested that were measured with it
   std::string address;        ///< within `parts`; else empty
   bool operator==(const Sample&) const = default;

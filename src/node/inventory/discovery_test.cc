@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/manual_executor.h"
+#include "device/kinds.h"
 
 namespace penstock::node::inventory {
 namespace {
@@ -274,9 +275,9 @@ TEST_F(DiscoveryTest, CountersThatGrowAreNoChangeOfTheInventory) {
   backend_.counts = true;
   Start();
   const std::uint64_t state = inventory_.published().Get()->state_generation;
-  const std::int64_t count = readings_.at("id-A").evidence.at(0).code;
+  const std::int64_t count = readings_.at("A").evidence.at(0).code;
   executor_.Advance(10s);
-  EXPECT_GT(readings_.at("id-A").evidence.at(0).code, count) << "the monitor follows them";
+  EXPECT_GT(readings_.at("A").evidence.at(0).code, count) << "the monitor follows them";
   EXPECT_EQ(inventory_.published().Get()->state_generation, state);
 }
 
