@@ -1,6 +1,7 @@
 #include "backend/amd/missing_parts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "backend/amd/dialect/kinds.h"
 #include "base/core/strings.h"
@@ -63,11 +64,13 @@ std::optional<device::Evidence> MissingParts::Look(const Machine& machine,
   }
   Seen& seen = seen_[gpu.id];
   if (seen.generation != generation || seen.mode != mode) {
-    seen = {generation, mode, ""};
+    seen = {generation, mode, {}, ""};
     return std::nullopt;
   }
-  // Hundreds of files are read for this, so once.
-  if (seen.why.empty()) seen.why = WhyMissing(machine, gpus);
+  // Hundreds of files are read for this, so only when a card has come or gone.
+  auto cards = machine.sysfs().List("/class/drm").value_or({});
+  if (seen.why.empty() || cards != seen.cards)
+    seen = {generation, mode, std::move(cards), WhyMissing(machine, gpus)};
   return Standing(gpu, kPartitionsMissing, missing.size(),
                   "it has " + std::to_string(*expected - missing.size()) + " of the " +
                       std::to_string(*expected) + " partitions of the mode " + mode +

@@ -29,7 +29,8 @@ class MissingParts {
  private:
   struct Seen {
     std::string generation, mode;
-    std::string why;  // empty: not looked for yet
+    std::vector<std::string> cards;  // of all drivers, at the time of `why`
+    std::string why;                 // empty: not looked for yet
   };
   std::map<std::string, Seen> seen_;  // by GPU
 };
