@@ -63,7 +63,7 @@ enum class Nearness {
 
 /// The connection from one device to another.
 struct Link {
-  std::string peer;  ///< id of the other device
+  std::string peer;  ///< id of the other device, which also stands for each of its parts
   Nearness nearness = Nearness::kUnknown;
   int fabric_lanes = 0;  ///< NVLinks, xGMI links or Gaudi ports between the two; through a switch:
                          ///< the links into it

@@ -182,12 +182,9 @@ Facts FactsOfPart(const Machine& machine, const std::vector<AmdGpu>& gpus, const
   if (const std::string memory = ModeText(facts, kMemoryPartition); !memory.empty())
     facts.profile += "_" + memory;
   facts.modes.clear();  // of the GPU
-  for (const GpuLink& link : gpu.links) {
-    const AmdGpu& to = gpus[link.to];
-    for (const Partition& peer : to.partitions)
-      if (to.id != gpu.id || peer.xcp != partition.xcp)
-        facts.links.push_back(LinkTo(PartId(to, peer.xcp), gpu, to, link));
-  }
+  // Of all partitions of a GPU alike, also to the others of its own.
+  for (const GpuLink& link : gpu.links)
+    facts.links.push_back(LinkTo(gpus[link.to].id, gpu, gpus[link.to], link));
   return facts;
 }
 

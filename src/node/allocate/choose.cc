@@ -316,21 +316,16 @@ Problem ToProblem(const DeviceLinks& links, const Split& split, std::size_t pick
 
 DeviceLinks::DeviceLinks(const std::vector<const device::Facts*>& devices)
     : count_(devices.size()), pairs_(count_ * count_) {
-  std::unordered_map<std::string_view, std::size_t> position;
-  for (std::size_t i = 0; i < count_; ++i) position.emplace(devices[i]->id, i);
+  std::unordered_map<std::string_view, std::vector<std::size_t>> positions;  // parts by device, too
   for (std::size_t i = 0; i < count_; ++i) {
-    for (const device::Link& link : devices[i]->links) {
-      const auto peer = position.find(link.peer);
-      if (peer == position.end() || peer->second == i) continue;
-      for (Pair* pair : {&pairs_[i * count_ + peer->second], &pairs_[peer->second * count_ + i]}) {
-        pair->lanes = std::clamp(link.fabric_lanes, pair->lanes, kMaxLanes);
-        pair->nearness = std::max(pair->nearness, link.nearness);
-        pair->vendors_score = std::clamp(link.score, pair->vendors_score, kMaxScore);
-        pair->reported = true;
-      }
-      any_ = true;
-    }
+    positions[devices[i]->id].push_back(i);
+    if (!devices[i]->parent.empty()) positions[devices[i]->parent].push_back(i);
   }
+  for (std::size_t i = 0; i < count_; ++i)
+    for (const device::Link& link : devices[i]->links)
+      if (const auto peers = positions.find(link.peer); peers != positions.end())
+        for (const std::size_t peer : peers->second)
+          if (peer != i) Join(i, peer, link);
   for (std::size_t i = 0; i < count_; ++i)
     for (std::size_t j = 0; j < count_; ++j) {
       if (i == j) continue;
@@ -341,6 +336,16 @@ DeviceLinks::DeviceLinks(const std::vector<const device::Facts*>& devices)
                        ? pair.vendors_score
                        : kPerLane * pair.lanes + kPerStep * static_cast<int>(pair.nearness);
     }
+}
+
+void DeviceLinks::Join(std::size_t a, std::size_t b, const device::Link& link) {
+  for (Pair* pair : {&pairs_[a * count_ + b], &pairs_[b * count_ + a]}) {
+    pair->lanes = std::clamp(link.fabric_lanes, pair->lanes, kMaxLanes);
+    pair->nearness = std::max(pair->nearness, link.nearness);
+    pair->vendors_score = std::clamp(link.score, pair->vendors_score, kMaxScore);
+    pair->reported = true;
+  }
+  any_ = true;
 }
 
 bool DeviceLinks::AnyAmong(const std::vector<std::size_t>& positions) const {

@@ -40,6 +40,7 @@ class DeviceLinks {
     bool reported = false;
     device::Nearness nearness = device::Nearness::kUnknown;
   };
+  void Join(std::size_t a, std::size_t b, const device::Link& link);
   std::size_t count_;
   bool any_ = false;
   std::vector<Pair> pairs_;

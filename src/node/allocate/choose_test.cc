@@ -207,6 +207,28 @@ TEST(DeviceLinks, AScoreOfTheVendorsCountsInsteadOfLanesAndNearness) {
   EXPECT_FALSE(Machine(4).links().any());
 }
 
+TEST(DeviceLinks, ALinkToADeviceIsOneToEachOfItsParts) {
+  std::vector<device::Facts> parts(5);
+  for (std::size_t i = 0; i < 4; ++i) {
+    parts[i].parent = i < 2 ? "GPU-0" : "GPU-1";
+    parts[i].id = parts[i].parent + "-" + std::to_string(i % 2);
+  }
+  parts[4].id = "GPU-2";
+  parts[0].links = {{"GPU-0", Nearness::kBoard, 0, 70}, {"GPU-1", Nearness::kNode, 1, 60}};
+  parts[4].links = {{"GPU-1", Nearness::kNode, 2}};
+  std::vector<const device::Facts*> pointers;
+  for (const device::Facts& one : parts) pointers.push_back(&one);
+  const DeviceLinks links(pointers);
+  EXPECT_EQ(links.Score(0, 1), 70) << "its own device: the other parts of that";
+  for (const std::size_t other : {2u, 3u}) {
+    EXPECT_EQ(links.Score(0, other), 60);
+    EXPECT_EQ(links.Score(other, 0), 60);
+    EXPECT_EQ(links.Score(4, other), links.Score(other, 4));
+    EXPECT_GT(links.Score(4, other), links.Score(1, other));
+  }
+  EXPECT_FALSE(links.AnyAmong({1, 2}));
+}
+
 TEST(Choose, IsTheBestOfAllSetsOnRealMachines) {
   std::mt19937 random(1);
   for (const Machine& machine : {Dgx1(), DgxA100(), Switched(8, 18), Switched(16, 6), PcieBox()})
