@@ -9,18 +9,14 @@ from pathlib import Path
 
 import pytest
 from node import wait_until
+from users import KFD, PATIENCE, end, hold, run
 
-PATIENCE = 300  # seconds
-KFD, MODULES = Path("/dev/kfd"), Path("/sys/module")
+MODULES = Path("/sys/module")
 RUN = Path("/run/emulated")
 TERMINATION = Path("/run/termination-log")
 USER = 12345
 HOSTILE = 'x"\x1b[2J\u202e in pod kube-system/admin\nThe driver stays.'
 IN_USE = "waiting: it is in use by "
-
-
-def run(*words) -> subprocess.CompletedProcess:
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
 
 
 def loaded(*names: str) -> set[str]:
@@ -65,18 +61,9 @@ class Machine:
 
     def hold(self, path: Path, user: int = 0, name: str = "") -> subprocess.Popen:
         """A process that has this file open."""
-        drop = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
-        process = subprocess.Popen([*drop, "bash", "-c", 'exec 9<"$1" && echo open && exec -a "$0" sleep 100000', name or "holder", str(path)],
-                                   stdout=subprocess.PIPE, text=True)
+        process = hold(path, user, name or "holder")
         self.started.append(process)
-        assert process.stdout.readline() == "open\n"
-        # The program it becomes has its name.
-        wait_until(lambda: b"100000" in Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")[1:2], "the holder's name")
         return process
-
-    def end(self, process: subprocess.Popen):
-        process.kill()
-        process.wait()
 
 
 def files() -> set[str]:
@@ -95,7 +82,7 @@ def machine(request):
     KFD.chmod(0o666)
     yield made
     for process in made.started:
-        made.end(process)
+        end(process)
 
 
 def test_a_driver_in_use_stays_whole_and_its_user_is_named(machine):
@@ -118,7 +105,7 @@ def test_a_preparation_waits_and_a_failed_load_is_followed_by_the_earlier_driver
     waiting = machine.prepare_later("--digest", "new", "--timeout", "10m")
     wait_until(lambda: f"{IN_USE}process {holder.pid} " in TERMINATION.read_text(), "the reason to be noted", PATIENCE)
     assert waiting.poll() is None and KFD.exists()
-    machine.end(holder)
+    end(holder)
     assert waiting.wait(PATIENCE) == 0, waiting.stderr.read()
     assert not KFD.exists() and not loaded("amdgpu", "gpu_sched", "drm_ttm_helper") and loaded("drm") == {"drm"}
     assert not files() and not os.path.ismount(RUN / "driver") and TERMINATION.read_text() == ""
@@ -190,7 +177,7 @@ def test_a_rival_in_use_stays_and_the_driver_is_taken_away(machine):
     assert "module vgem is in use and stays" in done.stderr and loaded("vgem", "amdgpu") == {"vgem"}
     unloaded = json.loads(done.stdout)["unloaded"]
     assert unloaded[0] == "amdgpu" and set(unloaded[1:]) == {"gpu_sched", "drm_ttm_helper"}
-    machine.end(holder)
+    end(holder)
     again = machine.prepare("--digest", "new", "-o", "json")
     assert again.returncode == 0 and json.loads(again.stdout)["unloaded"] == ["vgem"], again.stderr
     assert not loaded("vgem") and not render.exists()

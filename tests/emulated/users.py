@@ -1,4 +1,4 @@
-"""Processes for the tests in the emulated machine: programs that end by themselves, and users of device files."""
+"""Processes for the tests in the emulated machine: programs that end, and users of device files."""
 import subprocess
 from pathlib import Path
 
