@@ -346,6 +346,8 @@ class Agent {
   /// The parts in the order of the data flow: what one changes causes another turn.
   void Follow(const node::share::NodeDevices& now, const node::share::NodeDevices& before) {
     if (changes_) changes_->Follow(now, before);
+    // All others but changes follow what a reading says, not when it was; conditions that change
+    // without a notice are still looked at.
     if (node::share::OnlyReadTimesDiffer(now, before)) {
       views_.ReadTimesChanged();
       if (cluster_) cluster_->ScheduleUpdate();

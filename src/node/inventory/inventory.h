@@ -21,7 +21,9 @@ namespace penstock::node::inventory {
 struct Entry {
   std::shared_ptr<const device::Facts> facts;
   device::Health health;
-  std::shared_ptr<const device::Reading> reading;  ///< the last one; null before the first
+  /// The last one, without the counters of resets, which only the health monitor gets; null before
+  /// the first.
+  std::shared_ptr<const device::Reading> reading;
   base::WallTime read_at{};  ///< time of the last reading, kept when the device is gone; the epoch
                              ///< before the first
   std::string replaced;  ///< which device it replaced, one sentence; empty: no replacement is known
