@@ -395,6 +395,49 @@ TEST_F(OperatorTest, PoliciesThatAreAppliedTogetherRollTheAgentsOutOnce) {
   EXPECT_EQ(std::ranges::count(Written(), std::string("PATCH ") + kSet), 1);
 }
 
+TEST_F(OperatorTest, AChangeIsWrittenAlsoAfterAnAnswerThatCameLaterThanTheWatch) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  api_.SetLateAnswers(200ms);
+  const auto label = [this](const char* value) {
+    api_.Merge(kPolicy, {{"spec", {{"daemonsets", {{"labels", {{"team", value}}}}}}}});
+  };
+  label("a");
+  executor_.Advance(600ms);
+  ASSERT_EQ(At(kSet)["spec"]["template"]["metadata"]["labels"]["team"], "a");
+  api_.Merge(kSet, {{"status", {{"numberReady", 1}}}});  // its controller, before we are answered
+  executor_.Advance(300ms);
+  label("b");
+  executor_.Advance(1s);
+  EXPECT_EQ(At(kSet)["spec"]["template"]["metadata"]["labels"]["team"], "b");
+  api_.Merge(kPolicy, {{"spec", {{"dcgmExporter", {{"enabled", false}}}}}});
+  executor_.Advance(1s);
+  ASSERT_EQ(api_.Find(kService), nullptr);
+  api_.Merge(kPolicy, {{"spec", {{"dcgmExporter", {{"enabled", true}}}}}});
+  executor_.Advance(1s);
+  EXPECT_NE(api_.Find(kService), nullptr);
+}
+
+TEST_F(OperatorTest, AChangeIsWrittenAlsoIfTheWatchNeverShowsTheOneBefore) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  api_.Fail(
+      {.times = -1, .method = "WATCH", .path = "/apis/apps/v1/namespaces/gpu-operator/daemonsets"});
+  api_.EndStreams();
+  executor_.Advance(1s);
+  const auto label = [this](const char* value) {
+    api_.Merge(kPolicy, {{"spec", {{"daemonsets", {{"labels", {{"team", value}}}}}}}});
+  };
+  label("a");
+  executor_.Advance(2s);
+  ASSERT_EQ(At(kSet)["spec"]["template"]["metadata"]["labels"]["team"], "a");
+  label("b");
+  executor_.Advance(6s);
+  EXPECT_EQ(At(kSet)["spec"]["template"]["metadata"]["labels"]["team"], "b");
+}
+
 TEST_F(OperatorTest, RestoresWhatOthersChange) {
   PutPolicy();
   Start();

@@ -108,10 +108,14 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     return known != accepted.end() && known->second == ContentOf(*found);
   }
 
-  /// Whether the watch has yet to deliver our last write.
-  bool Echoes(const std::string& name) const {
+  /// Whether this is what was written last (empty: deleted), and the watch has yet to deliver it.
+  /// An answer may come after the watch, too: then it waits for nothing, hence the limit.
+  bool Echoes(const std::string& name, const std::string& hash) const {
     const auto echo = echoes.find(name);
-    return echo != echoes.end() && Now() - echo->second.at < kEcho;
+    if (echo == echoes.end() || echo->second.hash != hash) return false;
+    const base::Duration left = echo->second.at + kEcho - Now();
+    if (left > 0s) callbacks.due_after(left);
+    return left > 0s;
   }
 
   bool IsGoing(const std::string& name) const {
@@ -148,11 +152,11 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     todo.clear();
     if (!informer || !informer->synced() || !decided) return End();
     for (const auto& [name, object] : wanted)
-      if (!Agrees(name, object) && !Echoes(name) && !IsGoing(name) && !IsTaken(name) &&
-          !Waits(name, object))
+      if (!Agrees(name, object) && !Echoes(name, HashIn(object)) && !IsGoing(name) &&
+          !IsTaken(name) && !Waits(name, object))
         todo.push_back(name);
     for (const std::string& name : names)
-      if (IsExcess(name) && !IsGoing(name) && !Echoes(name)) todo.push_back(name);
+      if (IsExcess(name) && !IsGoing(name) && !Echoes(name, "")) todo.push_back(name);
     Next();
   }
 
@@ -240,7 +244,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     if (repeated.IsContested(name, Now())) callbacks.due_after(RepeatedWrites::kForgotten);
     const Json* found = Found(name);
     if (found == nullptr || VersionIn(*found) != VersionIn(*object))
-      echoes[name] = {VersionIn(*object), Now()};
+      echoes[name] = {VersionIn(*object), HashIn(*object), Now()};
     Next();
   }
 
@@ -258,7 +262,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
              } else {
                base::Log(base::kInfo, "object deleted", {{"kind", self.kind.kind}, {"name", name}});
                self.Deleted(name);
-               self.echoes[name] = {"", self.Now()};
+               self.echoes[name] = {"", "", self.Now()};
              }
              self.Next();
            }));
@@ -322,7 +326,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
   const std::string space;
   const Callbacks callbacks;
   struct Echo {
-    std::string version;  // empty: of a deletion
+    std::string version, hash;  // empty: of a deletion
     base::TimePoint at;
   };
   bool watches = true;

@@ -99,7 +99,8 @@ def pytest_runtest_logreport(report):
         crash = getattr(report.longrepr, "reprcrash", None)
         said = (crash.message if crash else str(report.longrepr)).splitlines()
         where = f", at {Path(crash.path).name}:{crash.lineno}" if crash else ""
-        FAILURES.append("\n".join([f"FAILED {report.nodeid}, in {report.when}{where}", *(f"    {line[:300]}" for line in said[:8])]))
+        shown = said if len(said) <= 12 else [*said[:3], f"... {len(said) - 11} lines are left out here ...", *said[-8:]]  # the end of a log says why
+        FAILURES.append("\n".join([f"FAILED {report.nodeid}, in {report.when}{where}", *(f"    {line[:300]}" for line in shown)]))
         print(f"\n{FAILURES[-1]}", file=sys.__stdout__, flush=True)  # at once, in case the suite is ended from outside
 
 
