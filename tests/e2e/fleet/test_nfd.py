@@ -15,6 +15,13 @@ sys.path.append(str(Path(__file__).parents[2] / "support"))
 from amd import Amd  # noqa: E402
 
 AMD_NODE = "feature.node.kubernetes.io/amd-gpu"
+# The PCI device ids of the rules of AMD's chart (ROCm/gpu-operator, helm-charts-k8s, nfd-default-rule.yaml), each in an element of matchAny.
+AMDS_IDS = {
+    "amd-vgpu": ("7410", "74b5", "74b9", "7461", "73ae"),
+    "amd-gpu": ("74a5", "74a2", "74b6", "74a8", "74a0", "74a1", "74a9", "74bd", "740f", "7408", "740c", "738c", "738e",  # Instinct
+                "7460", "7448", "744a", "745e", "73a2", "73a3", "73ab", "73a1", "7550", "744c", "73af", "73bf"),  # Radeon
+}
+
 
 def nfd_manifest(tools) -> list[dict]:
     """NFD's master and worker as its own deployment runs them, with the machine's /sys."""
@@ -114,11 +121,12 @@ def amd(installed):
 
 
 def amds_rule() -> dict:
-    """The rule by which AMD's chart has NFD write the label that a DeviceConfig selects, for the GPUs of this test."""
-    expressions = {"vendor": {"op": "In", "value": ["1002"]}, "device": {"op": "In", "value": ["740f"]}}
-    return {"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeatureRule", "metadata": {"name": "amd-gpu-label-nfd-rule"},
-            "spec": {"rules": [{"name": "amd-gpu", "labels": {AMD_NODE: "true"},
-                                "matchAny": [{"matchFeatures": [{"feature": "pci.device", "matchExpressions": expressions}]}]}]}}
+    """The object by which AMD's chart has NFD write the label that a DeviceConfig selects, and another one for virtual functions."""
+    def of(device: str) -> dict:
+        expressions = {"vendor": {"op": "In", "value": ["1002"]}, "device": {"op": "In", "value": [device]}}
+        return {"matchFeatures": [{"feature": "pci.device", "matchExpressions": expressions}]}
+    rules = [{"name": name, "labels": {f"feature.node.kubernetes.io/{name}": "true"}, "matchAny": [of(device) for device in devices]} for name, devices in AMDS_IDS.items()]
+    return {"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeatureRule", "metadata": {"name": "amd-gpu-label-nfd-rule"}, "spec": {"rules": rules}}
 
 
 def amds(fleet: Fleet) -> dict[str, str]:
@@ -138,7 +146,7 @@ def test_the_label_that_a_device_config_selects_comes_from_nfd_and_ours_stay(ins
     share_the_nodes(installed, remark, 10, installed.audit.writes, "Penstock with AMD's GPUs")
     assert selected() == ["n4"] and amds(installed) == ours
     theirs = nfd.get("node", "n4")["metadata"]["annotations"]["nfd.node.kubernetes.io/feature-labels"].split(",")
-    assert "amd-gpu" in theirs and not [key for key in theirs if key.startswith(("amd.com/", "beta.amd.com/"))], theirs
+    assert "amd-gpu" in theirs and "amd-vgpu" not in theirs and not [key for key in theirs if key.startswith(("amd.com/", "beta.amd.com/"))], theirs
     nfd.kubectl("delete", "nodefeaturerule", "amd-gpu-label-nfd-rule")
     wait_for(lambda: not selected(), 60, "NFD to take its label back", selected)
     assert amds(installed) == ours
