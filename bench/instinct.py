@@ -127,7 +127,7 @@ class Worker:
 
     def timed(self, *calls: tuple) -> tuple[float, float]:
         """Milliseconds of the calls together, and of the worker's processor time for them."""
-        begin, before = now(), spent({"worker": self.process.pid})
+        before, begin = spent({"worker": self.process.pid}), now()
         for one in calls:
             self.call(*one)
         took = (now() - begin) / 1e6
@@ -216,7 +216,7 @@ def pages(bench: Bench, programs: Path, smoke: bool):
         agent = {"agent": bed.agent.pid}
         for _ in range(3 if smoke else 60):
             time.sleep(0.01 if smoke else 1.1)  # so that each page is of another collection, as with scrapes
-            begin, before = now(), spent(agent)
+            before, begin = spent(agent), now()
             page = bed.page("/metrics")
             took.append((now() - begin) / 1e6)
             time.sleep(SETTLED)

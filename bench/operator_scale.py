@@ -34,6 +34,7 @@ PODS = f"/api/v1/namespaces/{SPACE}/pods"
 PRESENT, POOL = "nvidia.com/gpu.present", "penstock.io/driver-pool"
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 VERSION = "550.54.15"
+MB_PER_MIB = 1.048576
 
 
 # --- what kubelets and NFD write --------------------------------------------------------------------------------------------------------
@@ -228,8 +229,8 @@ class Scene:
         return precise(self.operator)
 
     def footprint(self) -> tuple[float, float]:
-        """RSS and PSS in MiB."""
-        return resident(self.operator), memory(self.operator)["Pss"] / KIB
+        """RSS and PSS in MB."""
+        return resident(self.operator) * MB_PER_MIB, memory(self.operator)["Pss"] / KIB * MB_PER_MIB
 
 
 def at_of(event: dict) -> float:
@@ -270,8 +271,9 @@ class Measures:
         time.sleep(1 if self.smoke else 15)  # the agent looks often at first
         self.state = scene.get(f"{STATES}/{FIRST}")
         rss, pss = scene.footprint()
-        bench.add("memory of the operator at 1 node: RSS", "MiB", rss, goal=15)
-        bench.add("PSS", "MiB", pss, detail=True)
+        bench.add("memory of the operator at 1 node: RSS", "MB", rss, goal=15)
+        bench.add("PSS", "MB", pss, detail=True)
+        self.at_rest([FIRST])
 
     def nodes_appear(self):
         """All Nodes are created as fast as the server takes them."""
@@ -286,6 +288,7 @@ class Measures:
         bench.add("the creation of the Nodes itself", "s", told["seconds"], detail=True)
         bench.add("writes of a Node, at most", "", most_of_one(writes), goal=2, detail=True)
         bench.add("writes of Nodes in all", "", len(writes), detail=True)
+        bench.add("our writes while they appear", "/s", rate_of(writes), detail=True)
         bench.add("processor time of the operator", "s", scene.cost() - cost, detail=True)
 
     def check_labelled(self):
@@ -413,23 +416,25 @@ class Measures:
 
     def memory(self):
         rss, pss = self.scene.footprint()
-        self.bench.add(f"memory of the operator at {self.count:,} nodes: RSS", "MiB", rss, goal=40)
-        self.bench.add("PSS", "MiB", pss, detail=True)
+        self.bench.add(f"memory of the operator at {self.count:,} nodes: RSS", "MB", rss, goal=40)
+        self.bench.add("PSS", "MB", pss, detail=True)
 
-    def at_rest(self):
-        """Only kubelets write: each its Node's status every five minutes."""
+    def at_rest(self, names: list[str] | None = None):
+        """Only the kubelets of these nodes, by default of all that are played, write: each its Node's status every five minutes."""
         scene, bench = self.scene, self.bench
+        names = names or scene.names
         seconds = 5 if self.smoke else 300
         scene.wait_quiet(time.time())
         begin, cost = time.time(), scene.cost()
-        beats = [heartbeat(name) for name in scene.names][:max(1, math.ceil(len(scene.names) * seconds / 300))]
+        beats = [heartbeat(name) for name in names][:max(1, math.ceil(len(names) * seconds / 300))]
         scene.send(beats, 2, len(beats) / seconds)
         time.sleep(max(0.0, begin + seconds - time.time()))
         spent = scene.cost() - cost
         writes = scene.writes(begin) + scene.writes(begin, who=AGENT)
         if writes:
-            bench.note(f"Writes at rest: {summed(writes)}")
-        bench.add(f"at rest for {seconds} s: writes of operator and agent but the Lease", "", len(writes), goal=1)
+            bench.note(f"Writes at rest with {len(names):,} nodes: {summed(writes)}")
+        nodes = "1 node" if len(names) == 1 else f"{self.count:,} nodes"
+        bench.add(f"at rest for {seconds} s with {nodes}: writes of operator and agent but the Lease", "", len(writes), goal=1)
         leases = [event for event in scene.audit.writes(begin, who=OPERATOR) if event not in writes]
         bench.add("renewals of the Lease", "", len(leases), detail=True)
         reads = [event for event in scene.audit.between(begin, who=OPERATOR) if event["verb"] in ("get", "list")]

@@ -44,7 +44,7 @@ def many_shares(bench: Bench, programs, smoke: bool):
         times, spent_ms = [], []
         for _ in range(turns):
             time.sleep(3.2)  # the state is made again every three seconds
-            begin, before = now(), spent({"agent": bed.agent.pid})
+            before, begin = spent({"agent": bed.agent.pid}), now()
             with urllib.request.urlopen(request) as answer:
                 body = answer.read()
             times.append((now() - begin) / 1e6)
