@@ -2,13 +2,10 @@
 looks at 63 partitions; the metrics page and collection; changes of the compute mode and of the health, to the kubelet's list. The files of the modes answer as the kernel
 does; the time that this takes is measured apart, and subtracted. Needs root, to mount them."""
 import contextlib
-import fcntl
 import json
 import os
 import random
 import re
-import socket
-import struct
 import subprocess
 import sys
 import time
@@ -23,6 +20,7 @@ from page import rest, spent
 sys.path += [str(ROOT / "tests/support"), str(ROOT / "tests/integration")]
 from amd import NODES, Amd, profile  # noqa: E402
 from api_server import ApiServer  # noqa: E402
+from worker import Worker  # noqa: E402
 
 GPU = "amd.com/gpu"
 PARTS = {"mode": "CPX", "board": True}  # a BMC's card leaves 63 of 64 partitions with device files
@@ -86,53 +84,14 @@ class Instinct(Bed):
         return self.kubelet.events.wait(lambda event: event["event"] == "list" and set(event["healthy"]) == ids, after, f"a list of {len(ids)}")[0]
 
 
-class Worker:
-    """penstock-worker, called as the agent calls it (device/codec.h), without an agent."""
-
-    def __init__(self, bed: Bed):
-        self.begin = now()
-        ours, theirs = zip(*(socket.socketpair() for _ in range(3)))
-        high = [fcntl.fcntl(one.fileno(), fcntl.F_DUPFD, 10) for one in theirs]
-        command = [bed.programs / "penstock-worker", "amd", "--driver-root", bed.root, "--sysfs-root", bed.root / "sys", "--dev-root", bed.root]
-        self.process = subprocess.Popen(command, pass_fds=(3, 4, 5), preexec_fn=lambda: [os.dup2(one, lane) for lane, one in enumerate(high, 3)])
-        for one in high:
-            os.close(one)
-        self.lanes = ours
-        for lane in ours:
-            lane.settimeout(PATIENCE)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for lane in self.lanes:
-            lane.close()
-        self.process.wait(PATIENCE)
-
-    def call(self, operation: str, argument: str = "") -> dict:
-        text = json.dumps({"id": 1, "operation": operation, "argument": argument}).encode()
-        self.lanes[0].sendall(struct.pack(">I", len(text)) + text)
-        answer = json.loads(self.take(struct.unpack(">I", self.take(4))[0]))
-        if "body" not in answer:
-            raise RuntimeError(f"the worker's {operation} {argument}: {answer}")
-        return json.loads(answer["body"])
-
-    def take(self, size: int) -> bytes:
-        got = b""
-        while len(got) < size:
-            if not (more := self.lanes[0].recv(size - len(got))):
-                raise RuntimeError("the worker has ended")
-            got += more
-        return got
-
-    def timed(self, *calls: tuple) -> tuple[float, float]:
-        """Milliseconds of the calls together, and of the worker's processor time for them."""
-        before, begin = spent({"worker": self.process.pid}), now()
-        for one in calls:
-            self.call(*one)
-        took = (now() - begin) / 1e6
-        time.sleep(SETTLED)
-        return took, (spent({"worker": self.process.pid}) - before) * 1e3
+def timed(worker: Worker, *calls: tuple) -> tuple[float, float]:
+    """Milliseconds of the calls together, and of the worker's processor time for them."""
+    before, begin = spent({"worker": worker.process.pid}), now()
+    for one in calls:
+        worker.call(*one)
+    took = (now() - begin) / 1e6
+    time.sleep(SETTLED)
+    return took, (spent({"worker": worker.process.pid}) - before) * 1e3
 
 
 def looks(bench: Bench, programs: Path, smoke: bool):
@@ -145,15 +104,15 @@ def looks(bench: Bench, programs: Path, smoke: bool):
             begin = now()
             subprocess.run(["cat", *files], check=True, stdout=subprocess.DEVNULL)
             alone.append((now() - begin) / 1e6)
-            with Worker(bed) as worker:
+            with Worker(bed.programs, bed.root, "amd") as worker:
                 time.sleep(0.02)  # the program has started
-                first.append(worker.timed(("open",)))
+                first.append(timed(worker, ("open",)))
                 gpus = worker.call("list")["addresses"]
                 devices = [*gpus, *(f"{gpu}/{part}" for number, gpu in enumerate(gpus) for part in range(len(bed.amd.minors[number])))]
-                described.append(worker.timed(*(("describe", one) for one in devices)))
+                described.append(timed(worker, *(("describe", one) for one in devices)))
                 for _ in range(10):
-                    later.append(worker.timed(("list",)))
-                    polls.append(worker.timed(*(("read", one) for one in gpus)))  # with their partitions
+                    later.append(timed(worker, ("list",)))
+                    polls.append(timed(worker, *(("read", one) for one in gpus)))  # with their partitions
     for name, values, options in ((f"first look at 63 partitions, {links} links among {len(files)} files", first, {"goal": 50}),
                                   ("later look", later, {"goal": 2, "judged": "max" if smoke else "p99"}),
                                   (f"facts of all {len(devices)} devices, after the first look", described, {}),
@@ -164,28 +123,35 @@ def looks(bench: Bench, programs: Path, smoke: bool):
     bench.add("first look: ratio to the baseline", "x", ratio([took for took, _ in first], alone))
 
 
+def of_ended(pid: int) -> str:
+    """A number that grows with each child that has ended: the page faults of those that the process has waited for."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[8]
+
+
 def at_rest(programs: Path, machine: str, devices: int, amd: dict | None, smoke: bool) -> dict:
-    """Each by process: PSS and memory of their own in MiB, processor time in percent of a core."""
+    """Whether a process has ended meanwhile; each by process: PSS and memory of their own in MiB, processor time in percent of a core."""
     with Instinct(programs, machine, resource="nvidia.com/gpu" if amd is None else GPU, amd=amd) as bed:
         begin = bed.start_agent()
         if devices:
             bed.kubelet.wait_listed(devices, begin)
         bed.logged("ready", begin)
         time.sleep(0.2 if smoke else 35)  # the agent checks a new kubelet every second for half a minute
-        pids = bed.processes()
+        pids, ended = bed.processes(), of_ended(bed.agent.pid)
         start, before = now(), {name: spent({name: pid}) for name, pid in pids.items()}
         time.sleep(0.5 if smoke else 60)
         seconds = (now() - start) / 1e9
         used = {name: 100 * (spent({name: pid}) - before[name]) / seconds for name, pid in pids.items()}
         kept = {name: memory(pid) for name, pid in pids.items()}
-    return {"PSS": {name: of["Pss"] / KIB for name, of in kept.items()}, "own": {name: of["Pss_Anon"] / KIB for name, of in kept.items()}, "used": used}
+        ended = of_ended(bed.agent.pid) != ended
+    return {"ended": ended, "PSS": {name: of["Pss"] / KIB for name, of in kept.items()}, "own": {name: of["Pss_Anon"] / KIB for name, of in kept.items()}, "used": used}
 
 
 def rests(bench: Bench, programs: Path, smoke: bool):
     cases = {"no GPU": ("empty", 0, None), "NVIDIA": ("dgx-a100", 8, None), "AMD": ("empty", 8, {}), "both": ("dgx-a100", 8, {}), "both, AMD in 63 partitions": ("dgx-a100", 63, PARTS)}
     found = {name: at_rest(programs, *case, smoke) for name, case in cases.items()}
     absent = [name for name, vendors in (("no GPU", ("amd", "nvidia")), ("NVIDIA", ("amd",)), ("AMD", ("nvidia",))) for vendor in vendors if f"worker {vendor}" in found[name]["PSS"]]
-    bench.add("processes of an absent vendor", "processes", len(absent), goal=1)
+    absent += [f"ended meanwhile: {name}" for name in ("no GPU", "NVIDIA", "AMD") if found[name]["ended"]]
+    bench.add("processes of an absent vendor, also such as end at once", "processes", len(absent), goal=1)
     for name in ("both", "both, AMD in 63 partitions"):
         worker, agent = found[name]["PSS"]["worker amd"], found[name]["own"]["agent"] - found["NVIDIA"]["own"]["agent"]
         bench.add(f"AMD beside NVIDIA ({name}): its worker's PSS, and what the agent has of its own above NVIDIA alone", "MiB", worker + agent, goal=2.5)

@@ -172,9 +172,10 @@ struct FabricPlace {
 
 /// By what one sees without a worker that there is no driver.
 struct DriverSign {
-  std::string path;    ///< exists wherever a driver is; empty: only a worker can find out
-  std::string absent;  ///< reported where the machine has the vendor's devices without it: one
-                       ///< sentence, with what to do
+  std::vector<std::string> paths;  ///< one exists wherever a driver is; empty: only a worker can
+                                   ///< find out
+  std::string absent;  ///< reported where the machine has the vendor's devices and none of the
+                       ///< paths: one sentence, with what to do; empty: a worker says it
 };
 
 /// The names and tables of one vendor.
@@ -222,6 +223,12 @@ class Dialect {
   /// Edits for a process on this machine that gets exactly these devices. With no devices: edits
   /// that hide all of them.
   virtual Edits ForProcess(std::span<const Facts* const> devices, const Driver& driver) const = 0;
+
+  /// What a process that has devices of other vendors, too, needs besides, so that a variable of
+  /// theirs hides none of these.
+  virtual std::map<std::string, std::string> AmongOthers(std::span<const Facts* const>) const {
+    return {};
+  }
 
   /// The name under which container engines know the runtime that serves its users; empty: they
   /// have none.

@@ -100,6 +100,8 @@ Result<device::Edits> Commit(const std::vector<ledger::Slot>& slots, ConsumerKin
     Add(edits, consumer == ConsumerKind::kProcess
                    ? one.dialect->ForProcess(one.devices, *driver->driver)
                    : one.dialect->ForContainer(one.devices, *driver->driver, names));
+    if (consumer == ConsumerKind::kProcess && by_vendor.size() > 1)
+      edits.environment.merge(one.dialect->AmongOthers(one.devices));
   }
   ASSIGN(device::Edits more, OfServers(slots, consumer, servers));
   Add(edits, std::move(more));

@@ -102,6 +102,13 @@ class AmdDialect final : public device::Dialect {
   Edits ForProcess(Devices devices, const Driver& driver) const override {
     return FilesOnly(devices, driver);
   }
+  /// HIP takes CUDA_VISIBLE_DEVICES where HIP_VISIBLE_DEVICES is empty (ROCm, clr,
+  /// rocclr/device/rocm/rocdevice.cpp, Device::init). It numbers the devices that it can open.
+  std::map<std::string, std::string> AmongOthers(Devices devices) const override {
+    std::vector<std::string> all;
+    for (std::size_t i = 0; i < devices.size(); ++i) all.push_back(std::to_string(i));
+    return {{"HIP_VISIBLE_DEVICES", base::Join(all, ",")}};
+  }
   /// ROCm, container-toolkit, cmd/amd-ctk/runtime/configure.
   std::string_view runtime_handler() const override { return "amd"; }
   std::string_view cdi_kind() const override { return kCdiKind; }
@@ -147,8 +154,9 @@ class AmdDialect final : public device::Dialect {
   }
   device::DriverSign SignOfDriver(const device::Paths& paths) const override {
     const std::string module = paths.sysfs_root + "/module/amdgpu";
-    return {module, "AMD's driver is not loaded (no " + module +
-                        "): run \"modprobe amdgpu\", or install the driver for this kernel"};
+    return {{module},
+            "AMD's driver is not loaded (no " + module +
+                "): run \"modprobe amdgpu\", or install the driver for this kernel"};
   }
   std::optional<Evidence> FromKernelLog(std::string_view line) const override {
     return ParseKernelLine(line);
