@@ -151,7 +151,7 @@ THEIRS = {
                                            "hostPaths", "sandboxWorkloads", "nodeStatusExporter", "nfd", "gds", "node-feature-discovery")),
     "network policies": {"networkPolicy": {"enabled": True, "ingress": {"from": [], "ports": []}}, "operator": {"networkPolicy": {"enabled": True, "ingress": {"ports": [{"port": 8080}]}}}},
 }
-FIXTURE = ROOT.parent / "shared/fixtures/gpu-operator/values.yaml"
+NEWEST = ROOT / "tests/chart/testdata/gpu-operator-values.yaml"
 # Command lines of published instructions.
 INSTRUCTIONS = [
     "--set driver.enabled=false", "--set toolkit.enabled=false --set driver.enabled=false", "--set mig.strategy=mixed", "--set nfd.enabled=false",
@@ -182,17 +182,16 @@ def test_a_command_line_of_published_instructions_is_taken(operator, words):
     operator.render(*words.split())
 
 
-@pytest.mark.skipif(not FIXTURE.exists(), reason="NVIDIA's values.yaml is not in this checkout")
 def test_the_whole_values_file_of_their_newest_chart_is_taken(operator, tmp_path):
-    theirs = yaml.safe_load(FIXTURE.read_text())
-    things = operator.render("-f", FIXTURE)
+    theirs = yaml.safe_load(NEWEST.read_text())
+    things = operator.render("-f", NEWEST)
     policy = things.one("ClusterPolicy", "cluster-policy")["spec"]
     for path, value in leaves(theirs):
         if path in RENAMED or OF_THE_CHART.match(path) or path.startswith("driver.upgradePolicy.gpuPodDeletion") or value in ("", None, [], {}):
             continue
         assert at(policy, path) == value, path
     assert {container["image"] for container in deployment(things)["spec"]["containers"]} == {operator.image()}
-    said = operator.notes(tmp_path, "-f", FIXTURE)
+    said = operator.notes(tmp_path, "-f", NEWEST)
     assert "  operator.repository: the image is another. Use penstock.image" in said and "  nfd.enabled: no NFD is installed or needed" in said
     assert "repository, image and version of validator, toolkit, devicePlugin, gfd," in said
 
