@@ -26,7 +26,7 @@ def measure(programs, smoke: bool) -> Bench:
                                                ("64 callers without a pause", 64, 400, 0)):
             empty, empty_took, empty_spent = load("options", callers, each, pause_us)
             full, took, spent = load("allocate", callers, each, pause_us)
-            goal = {} if pause_us == 0 and callers > 1 else {"goal": 1000, "judged": "max" if smoke else "p99"}
+            goal = {} if pause_us == 0 and callers > 1 else {"goal": 250 if callers == 1 else 800, "judged": "max" if smoke else "p99"}
             bench.add(f"Allocate, {title}", "µs", full, **goal)
             bench.add("baseline: an empty call, same callers", "µs", empty, detail=True)
             bench.add("ratio of the medians", "x", ratio(full, empty), detail=True)

@@ -42,7 +42,7 @@ def measure(programs, smoke: bool) -> Bench:
                 bed.forget()  # this driver cannot report that an XID is cleared
                 bed.kubelet.wait_listed(0, ended)
                 bed.sim("heal", "all")
-            bench.add(title, "ms", whole, goal=50)
+            bench.add(title, "ms", whole, goal=15)
         bench.add("baseline: penstock-sim status, a process that changes nothing", "ms", [tool(bed) for _ in range(1 if smoke else 20)])
     bench.note("Devices are polled every 5 s; a figure near that would mean that the agent missed the event.")
     return bench
