@@ -149,7 +149,7 @@ def test_without_a_driver_there_is_nothing_of_it_but_the_reason(node):
 
 
 class Walk:
-    """Random allocations, divisions, faults and ends of the agent, and a model that knows only what is held of which device."""
+    """Random allocations, divisions, faults, resets and ends of the agent, and a model that knows only what is held of which device."""
 
     def __init__(self, node: Node, seed: int):
         self.node, self.acme, self.random, self.number = node, node.acme, random.Random(seed), 0
@@ -252,9 +252,10 @@ class Walk:
             self.node.penstock("assign", one, "default")
 
     def break_one(self):
-        one = self.random.choice(list(self.acme.devices))
-        self.acme.set(one, fault="ecc 2")
-        return one
+        """The agent resets a device, with its parts, as soon as nothing holds it, where the fault asks for that."""
+        one, severity = self.random.choice(list(self.acme.devices)), self.random.choice([2, 3])
+        self.acme.set(one, fault=f"ecc {severity}")
+        return f"{one}, severity {severity}"
 
     def heal_one(self):
         for one in self.acme.devices:
@@ -268,6 +269,7 @@ class Walk:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_capacity_is_held_twice_and_none_is_lost(node, seed):
+    node.config.write_text(node.config.read_text().replace("health: {", "health: {reset: idle, "))
     node.start_agent(devices=12)
     walk = Walk(node, seed)
     for _ in range(100):
