@@ -1,14 +1,20 @@
 // Walks the program headers of the loaded objects.
 #include "os/trim.h"
 
-#include <cstdint>
+#include <algorithm>
 
 #include <link.h>
 #include <malloc.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/core/strings.h"
+#include "os/core/file.h"
 
 namespace penstock::os {
 namespace {
+
+constexpr std::uint64_t kGrown = 1u << 20, kMuch = 128u << 10;
 
 int Trim(dl_phdr_info* info, std::size_t, void* wanted) {
   if (!(*static_cast<const std::function<bool(std::string_view)>*>(wanted))(info->dlpi_name))
@@ -25,6 +31,14 @@ int Trim(dl_phdr_info* info, std::size_t, void* wanted) {
   return 0;
 }
 
+/// This process's private memory beyond the heap in use: what malloc keeps, and what threads and
+/// variables need.
+std::uint64_t SpareBytes() {
+  const struct mallinfo2 heap = ::mallinfo2();
+  const std::uint64_t own = ReadResident("self").own;
+  return own - std::min<std::uint64_t>(own, heap.uordblks + heap.hblkhd);
+}
+
 }  // namespace
 
 void TrimLoaded(const std::function<bool(std::string_view path)>& wanted) {
@@ -34,9 +48,28 @@ void TrimLoaded(const std::function<bool(std::string_view path)>& wanted) {
 
 void TrimHeap() { ::malloc_trim(0); }
 
-std::size_t HeapInUse() {
-  const struct mallinfo2 info = ::mallinfo2();
-  return info.uordblks + info.hblkhd;
+Resident ReadResident(const std::string& process) {
+  const auto statm = ReadFile("/proc/" + process + "/statm",
+                              256);  // proc(5): size, resident, shared, ... in pages
+  const auto fields = base::Split(statm.value_or(""), ' ');
+  if (fields.size() < 3) return {};
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t all = base::ParseUint(fields[1]).value_or(0),
+                      of_files = base::ParseUint(fields[2]).value_or(0);
+  return {all * page, (all - std::min(all, of_files)) * page};
+}
+
+bool SpareMemory::GiveBack() {
+  const std::uint64_t spare = SpareBytes();
+  if (!giving_back_ && (!least_ || spare <= *least_ + kGrown)) {
+    least_ = std::min(least_.value_or(spare), spare);
+    return false;
+  }
+  TrimHeap();
+  TrimLoaded([](std::string_view) { return true; });
+  least_ = SpareBytes();
+  giving_back_ = spare > *least_ + kMuch;
+  return giving_back_;
 }
 
 }  // namespace penstock::os

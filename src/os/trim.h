@@ -1,7 +1,11 @@
 // Returns memory to the kernel early, which would otherwise reclaim it only under memory pressure.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace penstock::os {
@@ -16,7 +20,26 @@ void TrimLoaded(const std::function<bool(std::string_view path)>& wanted);
 /// threads that allocate wait meanwhile, some milliseconds for tens of MiB.
 void TrimHeap();
 
-/// Heap bytes in use. Any thread.
-std::size_t HeapInUse();
+/// Bytes of memory that a process has; `own`: not backed by a file.
+struct Resident {
+  std::uint64_t all = 0, own = 0;
+};
+
+/// From /proc/PROCESS/statm; PROCESS is a pid or "self". Zeros where there is none.
+Resident ReadResident(const std::string& process);
+
+/// This process's memory beyond what it uses. Keep one, and call it every few seconds, always on
+/// one thread.
+class SpareMemory {
+ public:
+  /// Returns the memory that a burst of work freed, and the code that only the burst needed, to the
+  /// system: the heap would keep it however quiet the process is afterwards. Returns true if it
+  /// found much, so that there may soon be more. Blocks for some milliseconds.
+  bool GiveBack();
+
+ private:
+  std::optional<std::uint64_t> least_;  // spare bytes, since the heap was trimmed
+  bool giving_back_ = false;            // after a burst, the last call still found much
+};
 
 }  // namespace penstock::os

@@ -1,7 +1,9 @@
 #include "os/trim.h"
 
 #include <fstream>
+#include <memory>
 #include <sstream>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -48,6 +50,22 @@ TEST(TrimLoaded, LeavesAloneWhatIsNotWanted) {
   EXPECT_GT(libraries, 1);
   TrimLoaded([](std::string_view) { return false; });
   EXPECT_GE(Resident(), before);
+}
+
+TEST(SpareMemory, GivesBackWhatABurstFreedAndThenNothing) {
+  SpareMemory memory;
+  EXPECT_FALSE(memory.GiveBack());
+  std::vector<std::unique_ptr<std::string>> blocks;
+  for (int i = 0; i < 20000; ++i) blocks.push_back(std::make_unique<std::string>(1000, 'x'));
+  const auto last = std::move(blocks.back());  // above what is freed: malloc keeps all of it
+  const std::uint64_t most = ReadResident("self").own;
+  blocks.clear();
+  EXPECT_TRUE(memory.GiveBack());
+  EXPECT_LT(ReadResident("self").own + (10u << 20), most);
+  EXPECT_FALSE(memory.GiveBack()) << "nothing is left of it";
+  EXPECT_FALSE(memory.GiveBack());
+  EXPECT_EQ(last->size(), 1000u);
+  EXPECT_EQ(ReadResident("none").all, 0u);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "operator/operator.h"
 #include "os/core/fd.h"
 #include "os/loop.h"
+#include "os/trim.h"
 #include "protocol/http/server.h"
 #include "protocol/kube/client.h"
 #include "protocol/kube/lease.h"
@@ -34,6 +35,8 @@ constexpr base::Duration kAccessPoll = 10s;
 /// half a minute after a crash, and not at all after a stop on request.
 constexpr base::Duration kLease = 30s, kRenewWithin = 20s, kRetry = 5s;
 constexpr base::Duration kRelease = 1s;  // for the release of the Lease to be sent
+// Between two looks at spare memory.
+constexpr base::Duration kGiveBack = 10s, kGiveBackSoon = 3s;
 
 std::string HostName() {
   std::array<char, HOST_NAME_MAX + 1> name{};
@@ -56,7 +59,10 @@ class OperatorProgram {
         base::Log(base::kError, "cannot start", {{"why", done.error().message()}});
         return 1;
       }
-    loop_.Post([this] { Connect(); });
+    loop_.Post([this] {
+      Connect();
+      GiveBackMemory();
+    });
     loop_.Run();
     base::Log(base::kInfo, "stopped");
     return 0;
@@ -86,6 +92,12 @@ class OperatorProgram {
       server_.reset();
       loop_.Stop();
     });
+  }
+
+  /// After changes of many nodes.
+  void GiveBackMemory() {
+    const bool much = memory_.GiveBack();
+    loop_.PostAfter(much ? kGiveBackSoon : kGiveBack, [this] { GiveBackMemory(); });
   }
 
   Status OpenPages() {
@@ -175,6 +187,7 @@ class OperatorProgram {
   const OperatorCommandLine& line_;
   const std::string host_;
   std::string namespace_;
+  os::SpareMemory memory_;
   os::UniqueFd signals_;
   os::Loop loop_{"operator"};
   std::optional<protocol::http::Server> server_;
