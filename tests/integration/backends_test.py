@@ -9,6 +9,7 @@ import pytest
 
 from acme import Acme
 from amd import Amd
+from node import wait_until
 from worker import Refused, Worker
 
 NONSENSE = ("", "nonsense", "-1", "999", "0/999", "../../etc/passwd", "0000:ff:1f.7", "\u00e4\n", "x" * 10000)
@@ -68,8 +69,7 @@ class Mig(Nvidia):
         whole = worker.call("describe", worker.call("list")["addresses"][0])
         outer = next(one for one in whole["profiles"] if not one.get("within") and one["name"].startswith("3g."))
         for _ in range(2):
-            part = {"profile": outer["name"], "outer": False}
-            worker.call("create-part", json.dumps({"device": whole["address"], "part": part}))
+            worker.call("create-part", asks(whole["address"], part={"profile": outer["name"]}))
 
     def run(self, device: int):
         super().run(device or 1)
@@ -178,6 +178,11 @@ def refused(worker: Worker, operation: str, argument: str = "") -> Refused:
     return caught.value
 
 
+def asks(address: str, **what) -> str:
+    """The argument of a call that changes a device."""
+    return f"{address}\n{json.dumps(what)}"
+
+
 def described(worker: Worker) -> dict[str, dict]:
     """Facts by address, of parts, too; described twice, so that all links are known."""
     found = {}
@@ -195,7 +200,7 @@ def described(worker: Worker) -> dict[str, dict]:
 
 def sample(worker: Worker, address: str, quantities: range) -> tuple[dict[str, str], set[str], list[str]]:
     """Values by quantity (and link), the quantities that it does not have, and processes."""
-    values, lacks, processes = worker.answer("sample", f"{address}\n{' '.join(map(str, quantities))}").split("\n")[:3]
+    values, lacks, processes = worker.answer("sample", " ".join((f"{address}\np", *map(str, quantities)))).split("\n")[:3]
     return dict(one.split("=") for one in values.split()), set(lacks.split()), processes.split()
 
 
@@ -256,18 +261,20 @@ def test_a_process_is_on_its_device_only(machine, worker):
     device = 3 if len([one for one in found.values() if not one.get("parent")]) > 3 else 1
     assert not any(of_pid(worker.call("read", one)) for one in found)
     machine.run(device)
-    ours = {facts["index"] for address, facts in found.items() if of_pid(worker.call("read", address)) and not facts.get("parent")}
-    parts = {facts["parent"] for address, facts in found.items() if of_pid(worker.call("read", address)) and facts.get("parent")}
     whole = next(facts for facts in found.values() if facts["index"] == device and not facts.get("parent"))
-    assert ours <= {device} and parts <= {whole["id"]} and (ours or parts)
+
+    def of_process() -> set[str]:
+        return {facts.get("parent") or facts["id"] for address, facts in found.items() if of_pid(worker.call("read", address))}
+
+    wait_until(of_process, "the process to be seen")  # a list of all processes may be a moment old
+    assert of_process() == {whole["id"]}
 
 
 @pytest.mark.parametrize("address", NONSENSE, ids=range(len(NONSENSE)))
 def test_an_address_that_it_never_gave_is_refused(machine, worker, address):
     before = described(worker)
-    for operation, argument in (("describe", address), ("read", address), ("sample", f"{address}\n0 1"), ("destroy-part", address),
-                                ("set-mode", json.dumps({"address": address, "mode": "compute", "value": "CPX"})),
-                                ("create-part", json.dumps({"device": address, "part": {"profile": "1g.5gb"}}))):
+    for operation, argument in (("describe", address), ("read", address), ("sample", f"{address}\np 0 1"), ("destroy-part", address),
+                                ("set-mode", asks(address, mode="compute", value="CPX")), ("create-part", asks(address, part={"profile": "1g.5gb"}))):
         assert refused(worker, operation, argument).message, operation
     assert described(worker) == before
 
@@ -275,10 +282,11 @@ def test_an_address_that_it_never_gave_is_refused(machine, worker, address):
 def test_modes_profiles_and_operations_that_it_does_not_know_are_refused(machine, worker):
     before = described(worker)
     for address in before:
-        assert refused(worker, "set-mode", json.dumps({"address": address, "mode": "nonsense", "value": "1"})).code == "unimplemented"
-        assert refused(worker, "create-part", json.dumps({"device": address, "part": {"profile": "17g.nonsense"}})).message
+        assert refused(worker, "set-mode", asks(address, mode="nonsense", value="1")).code == "unimplemented"
+        assert refused(worker, "create-part", asks(address, part={"profile": "17g.nonsense"})).message
     assert refused(worker, "explode").message
-    for argument in ("", "{", "[]", "null", '{"address": 7}', "[" * 100000):
+    one = next(iter(before))
+    for argument in ("", one, f"{one}\n", f"{one}\n{{", f"{one}\n[]", f"{one}\nnull", f'{one}\n{{"mode": 7}}', f"{one}\n" + "[" * 100000):
         assert refused(worker, "set-mode", argument).message
     assert described(worker) == before
 

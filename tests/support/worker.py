@@ -46,7 +46,7 @@ class Worker:
         text = json.dumps({"id": 1, "operation": operation, "argument": argument}).encode()
         self.lanes[0].sendall(struct.pack(">I", len(text)) + text)
         answer = json.loads(self._take(struct.unpack(">I", self._take(4))[0]))
-        if "body" not in answer:
+        if "code" in answer:
             raise Refused(answer["code"], answer.get("message", ""))
         return answer["body"]
 

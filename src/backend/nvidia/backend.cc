@@ -306,7 +306,12 @@ Result<device::Reading> NvidiaBackend::Read(const std::string& address) {
 /// A GPU instance that is no MIG device has no handle: what is wrong with it shows on its GPU.
 Result<device::Reading> NvidiaBackend::ReadPart(const Session& session,
                                                 const std::string& address) const {
-  if (!IsMigDevice(address)) return device::Reading{.reports_recovery = true};
+  if (const auto instance = ParseGpuInstance(address)) {
+    const auto gpu = session.gpus.find(instance->gpu);
+    if (gpu == session.gpus.end()) return NoPart(address);
+    TRY(GpuInstanceFacts(gpu->second.mig, gpu->second.facts, *instance));
+    return device::Reading{.reports_recovery = true};
+  }
   abi::Return answer = abi::kSuccess;
   const auto handle = FindMigDevice(session, address, answer);
   if (handle.ok()) return TakeMigReading(session.nvml, *handle, address);
@@ -339,6 +344,7 @@ Result<device::Sample> NvidiaBackend::SamplePart(const Session& session, const s
                    : known != session.gpus.end() ? &known->second
                                                  : nullptr;
   if (gpu == nullptr) return NoPart(address);
+  if (instance) TRY(GpuInstanceFacts(gpu->mig, gpu->facts, *instance));
   const auto device = std::ranges::find_if(gpu->mig.devices, [&](const MigDevice& one) {
     return instance ? one.gpu_instance == instance->instance : one.uuid == address;
   });
