@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Refuses the names of vendors outside the code that is theirs: src/backend/<vendor>, folders named after a vendor, and what users of a vendor's programs write
-(src/api, the command line). A vendor has one row in src/backend/vendors.inc, and its removal leaves nothing.
+"""Refuses the names of vendors outside the code that is theirs: src/backend/<vendor>, and folders named after a vendor, as those of src/api/compat for what users of
+a vendor's programs write. A vendor has one row in src/backend/vendors.inc, and its removal leaves nothing but what the exceptions below say. The command line
+(src/app/penstock) speaks its users' words, as `--gpus` and `penstock mig`, and is not checked.
 
 usage: vendors_test.py [SOURCE_DIR]"""
 import re
@@ -9,12 +10,12 @@ from pathlib import Path
 
 root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
 
-# Modules that know no vendor.
-NEUTRAL = ("src/base", "src/os", "src/device", "src/node", "src/view", "src/protocol", "src/adapter", "src/analysis", "src/app/agent", "src/app/devices",
-           "src/app/worker", "hook/runtime")
-# Folders and words of vendors: their own names, their libraries, programs and error codes.
+# Modules that know no vendor, but for what EXCEPTIONS lists.
+NEUTRAL = ("src/base", "src/os", "src/device", "src/node", "src/view", "src/protocol", "src/adapter", "src/analysis", "src/api", "src/operator",
+           "src/app/agent", "src/app/command", "src/app/devices", "src/app/operator", "src/app/probe", "src/app/worker", "hook/runtime")
+# Folders and words of vendors: their own names, their libraries, programs and error codes. ROCm is not in sigprocmask.
 VENDORS = ("nvidia", "amd", "intel", "gaudi")
-WORDS = re.compile(r"nvidia|nvml|cuda|dcgm|rocm|habana|gaudi|acme|\bmps\b|kMps|\bx?xids?\b|\bamd\b|\bGPUs?\b|\bMIG\b", re.I)
+WORDS = re.compile(r"nvidia|nvml|cuda|dcgm|(?<!sigp)rocm|habana|gaudi|acme|\bmps\b|kMps|\bx?xids?\b|\bamd\b|\bGPUs?\b|\bMIG\b", re.I)
 
 # File -> what it may say, and why. A row that matches nothing any more must be removed.
 EXCEPTIONS = {
@@ -29,6 +30,39 @@ EXCEPTIONS = {
     "src/protocol/engine/links.h": (r"nvidia-container-runtime-hook|nvidia-cdi-hook", "docker --gpus looks for programs of these names"),
     "src/protocol/engine/apply/engine_configurator.cc": (r"gpus", "docker's option"),
     "src/analysis/doctor/doctor.h": (r"nvidia_config", "one of the files that are examined"),
+    "src/api/cluster/driver.h": (r'"gpu"', "a type of NVIDIADriver"),
+    "src/api/cluster/driver_descriptions.cc": (r"Default: gpu\.|virtual GPUs", "a type of NVIDIADriver, and what its license is for"),
+    "src/api/cluster/driver_fields.h": (r'"gpu"', "a type of NVIDIADriver"),
+    "src/api/cluster/penstock.h": (r"/run/nvidia/driver", "the root of NVIDIA's driver container"),
+    "src/api/cluster/penstock_descriptions.cc": (r"health of GPUs|AMD's (own device plugin|exporter|Device Config Manager)|amd-metrics-exporter|nvidia\.com/device-plugin\.config|"
+                                                 r"mig-parted|dcgm-metrics\.csv",
+                                                 "files of vendors' programs that a key is for"),
+    "src/api/compat/policy_kinds.cc": (r'"(nvidia|amd)\.com"|"amd"|"nvidiadrivers"|"NVIDIADriver"|TranslateNvidiaDriver|amd\.node\.kubernetes\.io/|'
+                                       r'"nvidia\.com/(mig\.\w+|gpu\.deploy\.mig-manager)"|"nvidia-dcgm(-exporter)?"|"nvidia-node-status-exporter"|"gpu-metrics"|"dcgm"',
+                                       "the list of the vendors' resources, a row each"),
+    "src/api/config/node_config.cc": (r'nvml-library|nvmlLibrary|nvml_library|libnvidia-ml\.so\.1|vendor != "nvidia"',
+                                      "keys that are older than a vendor's row (docs/adr/0039)"),
+    "src/api/config/node_config.h": (r"nvml_library|/run/nvidia/mps|kAsNvidia|nvidia\.com/device-plugin\.config",
+                                     "keys that are older than a vendor's row (docs/adr/0039)"),
+    "src/api/config/node_config_check_containers.cc": (r"enable-cuda-compat", "the name of a hook in users' files"),
+    "src/api/config/node_config_check_sharing.cc": (r"nvidia\.com/gpu", "an example of a resource"),
+    "src/api/config/node_config_check_telemetry.cc": (r"dcgm(-4\.7)?", "a set of names of metrics"),
+    "src/api/config/node_config_keys.cc": (r'"mps"|strategy: mps|sharing\.mps\.|"dcgm(-4\.7)?"|"as-nvidia"|kAsNvidia|"xid"|nvmlLibrary|perUser\.gpus',
+                                           "keys and values that users write (docs/adr/0039)"),
+    "src/api/metrics_families.cc": (r'NVIDIA(?=: )|metrics-nvidia|nvidia-smi|GPU-Util|MIG device|(partitioned|newer) GPUs|`mps`|MPS server|kind=\\"xid\\"',
+                                    "what a value is where users know it from"),
+    "src/operator/agent_config.cc": (r"dcgm-metrics\.csv", "the name that users' ConfigMaps have"),
+    "src/operator/agent_config.h": (r"amd-metrics-exporter", "a folder of AMD's exporter that its device plugin reads"),
+    "src/operator/agent_daemon_set.cc": (r'"mps"|"amd-health"', "volumes of the agent's pod"),
+    "src/operator/driver/driver_daemon_set.cc": (r"nvidia\.com/gpu|nvidia-(driver|vgpu-manager|peermem|smi)|nvidia_peermem|/(run|module)/nvidia|NVIDIA_VISIBLE_DEVICES",
+                                                 "NVIDIA's driver container, the only one that is rolled out"),
+    "src/operator/driver/driver_daemon_set.h": (r"/run/nvidia/driver|nvidia-driver-ctr", "NVIDIA's driver container"),
+    "src/operator/driver/driver_rollout.cc": (r"component=nvidia-driver", "the label of pods of NVIDIA's driver container"),
+    "src/operator/driver/driver_volumes.cc": (r"run-nvidia(-\w+)?|/run/nvidia(-\w+)?|nvidia-topologyd\.conf|/etc/nvidia/", "folders of NVIDIA's driver container"),
+    "src/operator/driver/image_check.cc": (r"nvidia-driver-image-", "the name of a pod with NVIDIA's driver container"),
+    "src/operator/driver/ownership.cc": (r"NVIDIADrivers", "a kind of users' objects"),
+    "src/operator/driver/pools.cc": (r"nvidia-(?=driver-daemonset|\")", "names of DaemonSets, as NVIDIA's operator gives them"),
+    "src/app/operator/command_line.cc": (r"gpu-operator", "an example of a namespace"),
     "src/app/worker/main.cc": (r"nvml-library", "an option of earlier versions"),
     "hook/runtime/create.cc": (r"nvidia\.yaml|nvidia\.com/compat32|cuda_compat|enable-cuda-compat", "what only this vendor's containers have"),
     "hook/runtime/low_level.cc": (r"nvidia-container-runtime", "keys of its configuration file"),
@@ -68,6 +102,8 @@ def self_test():
     """Verifies that the check itself can fail."""
     assert code('int a;  // nvidia\nf("x // nvidia");') == 'int a;           \nf("x // nvidia");'
     assert findings(root / "src/node/x.cc", 'f("nvidia");\n// nvidia\nkMps;', set()) == ['src/node/x.cc:1: "nvidia"', 'src/node/x.cc:3: "kMps"']
+    assert not findings(root / "src/node/x.cc", "sigprocmask();", set()) and findings(root / "src/node/x.cc", "ToRocm();", set())
+    assert is_neutral(root / "src/api/compat/x.cc") and not is_neutral(root / "src/api/compat/amd/x.cc")
     assert is_neutral(root / "src/node/x.cc") and not is_neutral(root / "src/analysis/migrate/nvidia/x.cc") and not is_neutral(root / "src/backend/all.h")
 
 
