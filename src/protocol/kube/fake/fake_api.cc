@@ -165,10 +165,13 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
     if (call.method == "PATCH")
       return store.Patch(*place, call.content_type, body, manager, IsTrue(call, "force"), dry_run);
     if (call.method == "PUT") return store.Replace(*place, std::move(body), manager);
-    if (call.method == "DELETE") return store.Delete(*place, dry_run, UidIn(body));
+    if (call.method == "DELETE") {
+      const bool foreground = ValueOf(call, "propagationPolicy") == "Foreground";
+      return store.Delete(*place, {UidIn(body), dry_run, foreground});
+    }
     if (call.method == "POST" && place->subresource == "eviction") {
       place->subresource.clear();
-      return store.Delete(*place, dry_run, UidIn(body.value("deleteOptions", Json())));
+      return store.Evict(*place, {UidIn(body.value("deleteOptions", Json())), dry_run});
     }
     if (call.method == "POST") {
       place->name = body["metadata"]["name"];
@@ -255,14 +258,11 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
 
   void BeginWithAll(const WatcherPtr& watcher) {
     if (streaming_lists == StreamingLists::kInvalid) {
-      const std::string only =
-          " is forbidden for watch unless the WatchList feature gate is enabled";
       return Refuse(watcher,
                     fake::Failure(422, "Invalid",
-                                  "ListOptions.meta.k8s.io \"\" is invalid: [resourceVersionMatch: "
-                                  "Forbidden: resourceVersionMatch" +
-                                      only + ", sendInitialEvents: Forbidden: sendInitialEvents" +
-                                      only + "]"));
+                                  "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: "
+                                  "Forbidden: sendInitialEvents is forbidden for watch unless the "
+                                  "WatchList feature gate is enabled"));
     }
     if (streaming_lists == StreamingLists::kErrorEvent) {
       SendEvent(
@@ -435,7 +435,7 @@ void FakeApi::Merge(const std::string& path, const Json& patch, const std::strin
 }
 
 void FakeApi::Remove(const std::string& path) {
-  state_->store.Delete(fake::PlaceOf(path).value(), false);
+  state_->store.Erase(fake::PlaceOf(path).value());
   state_->DeliverSoon();
 }
 

@@ -18,8 +18,10 @@ namespace penstock::protocol::kube {
 /// How the server answers watches that ask for a streaming list.
 enum class StreamingLists {
   kYes,
-  kInvalid,     ///< 422, as before 1.27 or with the feature off
-  kErrorEvent,  ///< an ERROR event as the first line: Kubernetes 1.36 over etcd 3.4
+  kInvalid,  ///< 422, as with the feature off (tests/contract)
+  /// An ERROR event as the first line, as Kubernetes 1.36 over Debian 12's etcd 3.4 sent it
+  /// (tests/e2e/cluster/README.md). The etcd of tests/contract is newer: no case has it.
+  kErrorEvent,
   /// As a server that does not know the parameter: no initial events, no bookmark at their end.
   kIgnored,
 };
@@ -38,7 +40,9 @@ struct Fault {
 /// each in a function posted to the executor. Objects in a LIST have no kind, watches show
 /// managedFields, and every write raises resourceVersion. Its answers to the requests that our
 /// programs send are compared with those of a kube-apiserver (tests/contract); it does not know
-/// other requests. Use on the executor's thread (with ManualExecutor: the test's).
+/// other requests. A pod that is deleted ends at once, as does what a foreground deletion leaves:
+/// watches show first the mark and then the end. Use on the executor's thread (with ManualExecutor:
+/// the test's).
 class FakeApi final : public Api {
  public:
   explicit FakeApi(base::Executor& executor);
@@ -55,6 +59,7 @@ class FakeApi final : public Api {
   void Put(const std::string& path, const Json& object, const std::string& manager = "someone");
   /// Merge patch of the whole object, including its status.
   void Merge(const std::string& path, const Json& patch, const std::string& manager = "someone");
+  /// At once, whatever finalizers it has.
   void Remove(const std::string& path);
   /// Null if there is none. Valid until the next write.
   const Json* Find(const std::string& path) const;

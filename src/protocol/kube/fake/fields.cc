@@ -80,11 +80,15 @@ Json Denormalise(const Json& value) {
 }
 
 bool IsServers(const std::string& pointer) {
-  static const std::set<std::string> kServers = {
-      "/apiVersion",          "/kind",
-      "/metadata/name",       "/metadata/namespace",
-      "/metadata/uid",        "/metadata/resourceVersion",
-      "/metadata/generation", "/metadata/selfLink"};
+  static const std::set<std::string> kServers = {"/apiVersion",
+                                                 "/kind",
+                                                 "/metadata/name",
+                                                 "/metadata/namespace",
+                                                 "/metadata/uid",
+                                                 "/metadata/resourceVersion",
+                                                 "/metadata/generation",
+                                                 "/metadata/selfLink",
+                                                 "/metadata/deletionGracePeriodSeconds"};
   return kServers.contains(pointer) || pointer.starts_with("/metadata/creationTimestamp") ||
          pointer.starts_with("/metadata/managedFields");
 }

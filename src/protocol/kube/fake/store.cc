@@ -15,8 +15,11 @@ namespace {
 
 constexpr std::size_t kMostHistory = 100'000;
 constexpr char kNamespaces[] = "/api/v1/namespaces";
+constexpr char kPods[] = "/api/v1/pods", kBudgets[] = "/apis/policy/v1/poddisruptionbudgets";
+constexpr std::int64_t kGrace = 30;  // seconds, of a pod that names no other
+const Json::json_pointer kFinalizers("/metadata/finalizers");
 
-constexpr std::array<Kind, 19> kKinds = {
+constexpr std::array<Kind, 20> kKinds = {
     {{.collection = "/api/v1/nodes", .kind = "Node", .status = true},
      {.collection = "/api/v1/pods", .kind = "Pod", .status = true},
      {.collection = "/api/v1/configmaps", .kind = "ConfigMap"},
@@ -38,6 +41,10 @@ constexpr std::array<Kind, 19> kKinds = {
      {.collection = "/apis/resource.k8s.io/v1/resourceclaims",
       .kind = "ResourceClaim",
       .status = true},
+     {.collection = "/apis/policy/v1/poddisruptionbudgets",
+      .kind = "PodDisruptionBudget",
+      .status = true,
+      .generation = true},
      {.collection = "/apis/nvidia.com/v1/clusterpolicies",
       .kind = "ClusterPolicy",
       .status = true,
@@ -69,6 +76,35 @@ Reply Modified(const Place& place) {
   return Conflict(place,
                   "the object has been modified; please apply your changes to the latest version "
                   "and try again");
+}
+
+/// Of an object that was deleted and waits: deletionTimestamp alone may also be written by a test.
+bool IsMarked(const Json& object) {
+  return object.contains("/metadata/deletionGracePeriodSeconds"_json_pointer);
+}
+
+Json FinalizersOf(const Json& object) { return object.value(kFinalizers, Json::array()); }
+
+/// Seconds that a pod has to end (registry/core/pod/strategy.go, CheckGracefulDelete).
+std::int64_t GraceOf(const Place& place, const Json& object) {
+  const std::string phase = object.value("/status/phase"_json_pointer, "");
+  const bool runs = place.collection == kPods && phase != "Succeeded" && phase != "Failed" &&
+                    !object.value("/spec/nodeName"_json_pointer, "").empty();
+  return runs ? object.value("/spec/terminationGracePeriodSeconds"_json_pointer, kGrace) : 0;
+}
+
+/// `Pod "x"`, `DaemonSet.apps "x"`: as refusals of preconditions name an object.
+std::string KindNamed(const Place& place) {
+  const auto parts = base::Split(place.collection, '/');
+  return std::string(KindOf(place.collection)->kind) + (parts.size() == 5 ? "." + parts[2] : "") +
+         " \"" + place.name + "\"";
+}
+
+Reply ImmutableUid(const Place& place, const std::string& uid) {
+  return Failure(422, "Invalid",
+                 std::string(KindOf(place.collection)->kind) + " \"" + place.name +
+                     "\" is invalid: metadata.uid: Invalid value: \"" + uid +
+                     "\": field is immutable");
 }
 
 /// Of what a server checks, what fields of two managers together can make. Empty: nothing.
@@ -258,19 +294,26 @@ Reply Store::Write(const Place& place, Json object, Managers managers, bool dry_
     const std::string number = std::to_string(next_uid_++);
     metadata["uid"] =
         uid_prefix + std::string(12 - std::min<std::size_t>(12, number.size()), '0') + number;
-    metadata["creationTimestamp"] = base::FormatTime(clock_.Wall()).substr(0, 19) + "Z";
+    metadata["creationTimestamp"] = TimeNow();
   } else {
     metadata["uid"] = before["metadata"]["uid"];
     metadata["creationTimestamp"] = before["metadata"]["creationTimestamp"];
     metadata["resourceVersion"] = before["metadata"]["resourceVersion"];
+    if (IsMarked(before) && !IsMarked(object))
+      for (const char* field : {"deletionTimestamp", "deletionGracePeriodSeconds"})
+        metadata[field] = before["metadata"][field];
     if (object == before && managers == found->second.managers)
       return {200, Described(found->second)};
   }
   if (dry_run)
     return {before.is_null() ? 201 : 200, Described({std::move(object), std::move(managers)})};
+  if (IsMarked(before) && !FinalizersOf(before).empty() && FinalizersOf(object).empty()) {
+    Erase(place);
+    return {200, Described({std::move(object), std::move(managers)})};
+  }
   if (KindOf(place.collection)->generation) {
-    const bool changed =
-        before.is_null() || before.value("spec", Json()) != object.value("spec", Json());
+    const bool changed = before.is_null() || IsMarked(object) != IsMarked(before) ||
+                         before.value("spec", Json()) != object.value("spec", Json());
     const std::int64_t last =
         before.is_null() ? 0 : before.value("/metadata/generation"_json_pointer, std::int64_t{0});
     metadata["generation"] = changed ? last + 1 : last;
@@ -351,12 +394,7 @@ Reply Store::Apply(const Place& place, const Json& wanted, const std::string& ma
   if (!uid.empty() && found == objects_.end())
     return Conflict(place, "uid mismatch: the provided object specified uid " + uid +
                                ", and no existing object was found");
-  if (!uid.empty() && before.object["metadata"]["uid"] != uid) {
-    return Failure(422, "Invalid",
-                   std::string(KindOf(place.collection)->kind) + " \"" + place.name +
-                       "\" is invalid: metadata.uid: Invalid value: \"" + uid +
-                       "\": field is immutable");
-  }
+  if (!uid.empty() && before.object["metadata"]["uid"] != uid) return ImmutableUid(place, uid);
   if (const std::string version = VersionOf(wanted);
       !version.empty() && version != VersionOf(before.object))
     return Modified(place);
@@ -386,30 +424,109 @@ Reply Store::Patch(const Place& place, std::string_view content_type, const Json
   } else {
     object = StrategicMerge(object, patch);
   }
+  const bool is_newest = VersionOf(object) == VersionOf(found->second.object);
+  if (const std::string uid = object.value("/metadata/uid"_json_pointer, "");
+      is_newest && uid != found->second.object["metadata"]["uid"])
+    return ImmutableUid(place, uid);
   return WriteAs(place, found->second, std::move(object), manager, dry_run);
 }
+
+std::string Store::TimeNow() const { return base::FormatTime(clock_.Wall()).substr(0, 19) + "Z"; }
 
 /// A namespace is deleted once its content is gone, which no controller removes here.
 Reply Store::Terminate(const Place& place, const Entry& entry) {
   Json object = entry.object;
-  object["metadata"]["deletionTimestamp"] = base::FormatTime(clock_.Wall()).substr(0, 19) + "Z";
+  object["metadata"]["deletionTimestamp"] = TimeNow();
   object["status"]["phase"] = "Terminating";
   return Write(place, std::move(object), entry.managers);
 }
 
-Reply Store::Delete(const Place& place, bool dry_run, const std::string& uid) {
+Reply Store::Mark(const Place& place, const Entry& entry, std::int64_t grace, bool foreground) {
+  Json object = entry.object;
+  object["metadata"]["deletionTimestamp"] =
+      base::FormatTime(clock_.Wall() + std::chrono::seconds(grace)).substr(0, 19) + "Z";
+  object["metadata"]["deletionGracePeriodSeconds"] = grace;
+  if (foreground) object[kFinalizers].push_back("foregroundDeletion");
+  return Write(place, std::move(object), entry.managers);
+}
+
+Reply Store::Delete(const Place& place, const Deletion& deletion) {
   const auto found = objects_.find(KeyOf(place));
   if (found == objects_.end()) return NotFound(place);
-  if (const std::string is = found->second.object["metadata"].value("uid", "");
-      !uid.empty() && uid != is)
-    return Conflict(place, "the UID in the precondition (" + uid +
-                               ") does not match the UID in record (" + is + ")");
+  const Json& object = found->second.object;
+  if (const std::string is = object["metadata"].value("uid", "");
+      !deletion.uid.empty() && deletion.uid != is)
+    return Failure(409, "Conflict",
+                   "Operation cannot be fulfilled on " + KindNamed(place) +
+                       ": the UID in the precondition (" + deletion.uid +
+                       ") does not match the UID in record (" + is +
+                       "). The object might have been deleted and then recreated");
   const Reply done = {200, Json{{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Success"}}};
-  if (dry_run) return done;
+  if (deletion.dry_run) return done;
   if (place.collection == kNamespaces) return Terminate(place, found->second);
+  if (IsMarked(object)) return {200, Described(found->second)};
+  const bool held = !FinalizersOf(object).empty();
+  const std::int64_t grace = GraceOf(place, object);
+  Reply marked = done;
+  if (held || place.collection == kPods || deletion.foreground)
+    marked = Mark(place, found->second, grace, !held && deletion.foreground);
+  if (grace > 0) Mark(place, found->second, 0, false);
+  if (!held) Erase(place);
+  return marked;
+}
+
+void Store::Erase(const Place& place) {
+  const auto found = objects_.find(KeyOf(place));
+  if (found == objects_.end()) return;
   history_.push_back({++version_, place.collection, Described(found->second), Json()});
   objects_.erase(found);
-  return done;
+}
+
+/// pkg/registry/core/pod/storage/eviction.go: a pod that does not run needs no budget.
+std::optional<Reply> Store::WhyNotEvicted(const Place& place, const Json& pod) {
+  const std::string phase = pod.value("/status/phase"_json_pointer, "Pending");
+  if (phase == "Pending" || phase == "Succeeded" || phase == "Failed" || IsMarked(pod))
+    return std::nullopt;
+  const Json labels = pod.value("/metadata/labels"_json_pointer, Json::object());
+  for (Json& budget : Matching(kBudgets, {.namespace_name = place.namespace_name})) {
+    const Json wanted = budget.value("/spec/selector/matchLabels"_json_pointer, Json::object());
+    const bool covers = std::ranges::all_of(wanted.items(), [&labels](const auto& one) {
+      return labels.value(one.key(), Json()) == one.value();
+    });
+    if (!covers) continue;
+    const Json status = budget.value("status", Json::object());
+    const auto allowed = status.value("disruptionsAllowed", std::int64_t{0});
+    if (status.value("observedGeneration", std::int64_t{0}) < budget["metadata"]["generation"] ||
+        allowed == 0)
+      return Failure(429, "TooManyRequests",
+                     "Cannot evict pod as it would violate the pod's disruption budget.");
+    const Place at{kBudgets, place.namespace_name, budget["metadata"]["name"], "status"};
+    Patch(at, kMergePatch, {{"status", {{"disruptionsAllowed", allowed - 1}}}}, "kube-apiserver",
+          true, false);
+  }
+  return std::nullopt;
+}
+
+void Store::SayEvicted(const Place& place, const Entry& entry) {
+  Json object = StrategicMerge(entry.object, {{"status",
+                                               {{"conditions",
+                                                 {{{"type", "DisruptionTarget"},
+                                                   {"status", "True"},
+                                                   {"reason", "EvictionByEvictionAPI"},
+                                                   {"message", "Eviction API: evicting"},
+                                                   {"lastTransitionTime", TimeNow()}}}}}}});
+  Write(place, std::move(object), entry.managers);
+}
+
+Reply Store::Evict(const Place& place, const Deletion& deletion) {
+  const auto found = objects_.find(KeyOf(place));
+  if (found == objects_.end()) return NotFound(place);
+  if (auto refused = WhyNotEvicted(place, found->second.object)) return *std::move(refused);
+  const bool fits = deletion.uid.empty() || found->second.object["metadata"]["uid"] == deletion.uid;
+  if (fits && !deletion.dry_run) SayEvicted(place, found->second);
+  Reply done = Delete(place, deletion);
+  if (done.status != 200) return done;
+  return {201, Json{{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Success"}}};
 }
 
 const Change* Store::After(std::int64_t version) const {

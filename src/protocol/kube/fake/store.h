@@ -52,6 +52,12 @@ Reply PageNotFound();
 /// "leases.coordination.k8s.io \"x\"", as messages name an object.
 std::string Named(const Place& place);
 
+/// What a DELETE asks for.
+struct Deletion {
+  std::string uid;  ///< only if the object has it; empty: in any case
+  bool dry_run = false, foreground = false;
+};
+
 struct Change {
   std::int64_t version = 0;
   std::string collection;
@@ -72,8 +78,13 @@ class Store {
   Reply Replace(const Place& place, Json object, const std::string& manager);
   Reply Patch(const Place& place, std::string_view content_type, const Json& patch,
               const std::string& manager, bool force, bool dry_run);
-  /// `uid`: only if the object has it; empty: in any case.
-  Reply Delete(const Place& place, bool dry_run, const std::string& uid = "");
+  /// An object that finalizers hold is marked, and goes with the last of them. A kubelet that ends
+  /// pods, and a collector of what foreground deletion leaves, act at once.
+  Reply Delete(const Place& place, const Deletion& deletion);
+  /// POST of an Eviction: a deletion unless a PodDisruptionBudget forbids it.
+  Reply Evict(const Place& place, const Deletion& deletion);
+  /// At once, whatever holds it.
+  void Erase(const Place& place);
 
   const Json* Find(const Place& place) const;  ///< without managedFields
   std::vector<std::string> ManagersOf(const Place& place, const std::string& pointer) const;
@@ -111,6 +122,10 @@ class Store {
               bool dry_run);
   std::optional<Reply> WhyNotNew(const Place& place) const;
   Reply Terminate(const Place& place, const Entry& entry);
+  Reply Mark(const Place& place, const Entry& entry, std::int64_t grace, bool foreground);
+  std::optional<Reply> WhyNotEvicted(const Place& place, const Json& pod);
+  void SayEvicted(const Place& place, const Entry& entry);
+  std::string TimeNow() const;
   Json WithinSubresource(const Place& place, const Json& before, Json object) const;
   void DropFields(const std::string& collection, Json& object) const;
   Json Described(Entry entry) const;
