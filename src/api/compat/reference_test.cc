@@ -6,8 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "api/compat/amd/device_config_fields.h"
-#include "api/compat/nvidia/operand_fields.h"
+#include "api/compat/testing/field_effects.h"
 #include "base/core/json_text.h"
 #include "base/core/strings.h"
 #include "base/yaml.h"
@@ -72,32 +71,45 @@ std::string FieldRow(const ResourceField& field) {
          (otherwise.empty() ? "" : "`" + std::string(otherwise) + "`") + " | " +
          std::string(internal::ToString(field.topic == nullptr ? FieldFate::kHonoured
                                                                : field.topic->fate)) +
-         " | " + TextCell(field) + " |\n";
+         " | ";
 }
 
+/// Where a translated object has the field.
+std::string PlacesCell(const EffectTable& table, const ResourceField& field) {
+  std::vector<std::string> places;
+  for (const std::string& place : EffectOf(table, field).places)
+    places.push_back("`" + place + "`");
+  return base::Join(places, ", ") + " | ";
+}
+
+/// `effects`: of the kind; null: no object of it is translated.
 std::string FieldTable(std::string_view title, std::string_view lead,
-                       const std::vector<ResourceField>& fields) {
+                       const std::vector<ResourceField>& fields, const EffectTable* effects) {
   std::string text = "\n### " + std::string(title) + "\n\n" + std::string(lead) +
-                     "\n\n| field of `spec` | type | default | fate | what it does here |\n"
-                     "|---|---|---|---|---|\n";
+                     "\n\n| field of `spec` | type | default | fate |" +
+                     (effects != nullptr ? " in a Penstock object |" : "") +
+                     " what it does here |\n|---|---|---|---|---|" +
+                     (effects != nullptr ? "---|\n" : "\n");
   for (const ResourceField& field : fields)
-    if (field.type != FieldType::kMap) text += FieldRow(field);
+    if (field.type != FieldType::kMap)
+      text += FieldRow(field) + (effects != nullptr ? PlacesCell(*effects, field) : "") +
+              TextCell(field) + " |\n";
   return text;
 }
 
 std::string TablesOfNvidia() {
   return FieldTable("ClusterPolicy", "The default is what the absence of the field means.",
-                    internal::ClusterPolicyFields()) +
+                    internal::ClusterPolicyFields(), &ClusterPolicyEffects()) +
          FieldTable("NVIDIADriver",
                     "Each object is a driver of its own, if a ClusterPolicy has "
                     "driver.useNvidiaDriverCRD, or if there is no ClusterPolicy but a Penstock "
                     "object. Which nodes it has, and how it is upgraded: "
                     "[drivers](../drivers.md).",
-                    internal::NvidiaDriverFields()) +
+                    internal::NvidiaDriverFields(), &NvidiaDriverEffects()) +
          FieldTable("GPUCluster",
                     "Devices are not allocated by ResourceClaims yet: use a ClusterPolicy or a "
                     "Penstock object instead.",
-                    internal::GpuClusterFields());
+                    internal::GpuClusterFields(), nullptr);
 }
 
 /// Expects that the page is its own text and these tables.
@@ -123,7 +135,7 @@ TEST(ClusterPolicyReference, IsWhatTheTablesOfFieldsSay) {
 TEST(DeviceConfigReference, IsWhatTheTableOfFieldsSays) {
   ExpectTables("docs/reference/device-config.md",
                FieldTable("DeviceConfig", "The default is what the absence of the field means.",
-                          internal::DeviceConfigFields()));
+                          internal::DeviceConfigFields(), &DeviceConfigEffects()));
 }
 
 TEST(ClusterPolicyReference, HasAnExampleOfAPenstockObject) {

@@ -298,7 +298,7 @@ std::vector<FieldAnswer> AnswersFor(const ResourceReading& reading,
   std::map<std::size_t, std::vector<std::string>> others;  // the answer's other fields
   for (const ResourceField& field : fields) {
     const FieldTopic* topic = field.topic;
-    if (topic == nullptr) continue;
+    if (topic == nullptr || topic->by_effect) continue;
     const bool gate = !topic->gate.empty() && field.path == topic->gate;
     if (!topic->gate.empty() && !IsFieldOn(reading, fields, topic->gate)) continue;
     if (!gate && !IsFieldSet(reading, field)) continue;

@@ -44,12 +44,18 @@ struct FieldTopic {
   std::string_view text;
   /// The field that has to be true for any of them to ask for something; empty: none.
   std::string_view gate;
+  /// The field's `apply` answers what the value has, item by item; the fate is that of most.
+  bool by_effect = false;
 };
 
 /// Topics of fields that are answered alone, each with its text.
 inline constexpr FieldTopic kAlone = {"", FieldFate::kNotServed, "", ""},
                             kAloneDeprecated = {"", FieldFate::kDeprecated, "", ""},
                             kAloneElsewhere = {"", FieldFate::kElsewhere, "", ""};
+
+/// Topics of fields whose items are answered.
+inline constexpr FieldTopic kItems = {"", FieldFate::kNotServed, "", "", true},
+                            kItemsElsewhere = {"", FieldFate::kElsewhere, "", "", true};
 
 struct PolicyWork;
 

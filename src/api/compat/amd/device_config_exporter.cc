@@ -237,6 +237,7 @@ std::vector<ResourceField> ExporterSection() {
   exporter.Add({.path = "selector",
                 .type = kTextMap,
                 .text = "The agents of all nodes serve metrics.",
+                .topic = &kItems,
                 .apply = SelectMeasuredNodes});
   exporter.AddUpgradePolicy(kOneRollout);
   exporter.Add({.path = "podResourceAPISocketPath",

@@ -183,6 +183,7 @@ std::vector<ResourceField> PluginSection() {
   plugin.Add({.path = "nodeLabellerArguments",
               .type = kTexts,
               .text = "The agent writes all labels that it knows; others are answered.",
+              .topic = &kItems,
               .apply = LabellerFlags});
   plugin.Add({.path = "upgradePolicy", .type = kMap});
   plugin.Add({.path = "upgradePolicy.upgradeStrategy",
@@ -228,6 +229,7 @@ std::vector<ResourceField> ConfigManagerSection() {
   manager.Add({.path = "selector",
                .type = kTextMap,
                .text = "Nodes are chosen by the label of the profile.",
+               .topic = &kItemsElsewhere,
                .apply = SelectManagedNodes});
   manager.AddUpgradePolicy(kOneRollout);
   manager.Add({.path = "configManagerTolerations",

@@ -441,15 +441,6 @@ TEST(DeviceConfig, RefusesWhatIsNoDeviceConfig) {
       AllOf(HasSubstr("apiVersion: is \"nvidia.com/v1\""), HasSubstr("spec: is an integer")));
 }
 
-TEST(DeviceConfig, HasAnEffectOrAnAnswerForEveryField) {
-  for (const internal::ResourceField& field : internal::DeviceConfigFields()) {
-    const bool map = field.type == internal::FieldType::kMap;
-    EXPECT_TRUE(map || field.topic != nullptr || field.apply != nullptr) << field.path;
-    const bool text = !field.text.empty() || (field.topic != nullptr && !field.topic->text.empty());
-    EXPECT_TRUE(map || text) << field.path;
-  }
-}
-
 TEST(PolicyKinds, HasAmdsLastInItsNamespace) {
   const PolicyKind& kind = PolicyKinds().back();
   EXPECT_EQ(kind.kind, "DeviceConfig");

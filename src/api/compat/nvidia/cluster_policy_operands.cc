@@ -102,6 +102,7 @@ std::vector<ResourceField> LayoutFields() {
                    const Value& value) { GivePlugin(work, "--mig-strategy", value.text); }},
   };
   OperandBlock block = AgentBlock();
+  block.variables = &kItemsElsewhere;
   block.apply_variables = LayoutVariables;
   AddServed(fields, "migManager", false,
             "Whether the agent divides GPUs as the label nvidia.com/mig.config asks "
@@ -129,6 +130,7 @@ std::vector<ResourceField> LayoutFields() {
 std::vector<ResourceField> ValidatorFields() {
   std::vector<ResourceField> fields = {{.path = "validator", .type = kMap}};
   OperandBlock block = AgentBlock();
+  block.variables = &kItemsElsewhere;
   block.apply_variables = ValidatorVariables;
   AddOperand(fields, "validator", block);
   for (const char* name : {"driver", "toolkit", "cuda", "plugin"}) {
@@ -137,6 +139,7 @@ std::vector<ResourceField> ValidatorFields() {
     fields.push_back({.path = part + ".env",
                       .type = kEnvironment,
                       .text = "As validator.env.",
+                      .topic = &kItemsElsewhere,
                       .apply = ValidatorVariables});
   }
   for (const char* name : {"vfioPCI", "vgpuManager", "vgpuDevices"}) {

@@ -204,10 +204,9 @@ std::vector<ResourceField> OperatorFields() {
        .apply = SetRuntimeClass},
       {.path = "operator.use_ocp_driver_toolkit",
        .type = kBool,
-       .text = "OpenShift's driver toolkit is not used yet: the driver's container compiles its "
-               "modules itself.",
-       .usual = {"true"},
-       .topic = &kAlone},
+       .text = "The driver's container compiles its modules itself, on OpenShift too, without its "
+               "driver toolkit.",
+       .topic = &kAloneElsewhere},
       {.path = "operator.labels",
        .type = kTextMap,
        .text = "Labels of the agents' pods; those of daemonsets.labels take precedence.",

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "api/compat/nvidia/operand_fields.h"
+#include "api/compat/resource_fields.h"
 #include "base/core/json_text.h"
 #include "base/testing/build_tree.h"
 #include "base/yaml.h"
@@ -407,20 +407,6 @@ TEST(ClusterPolicy, RefusesWhatIsNoClusterPolicy) {
   EXPECT_THAT(
       message(R"({"apiVersion": "nvidia.com/v2", "kind": "ClusterPolicy", "spec": 1})"),
       AllOf(HasSubstr("apiVersion: is \"nvidia.com/v2\""), HasSubstr("spec: is an integer")));
-}
-
-TEST(ClusterPolicy, HasAnEffectOrAnAnswerForEveryField) {
-  for (const internal::ResourceField& field : internal::ClusterPolicyFields()) {
-    const bool map = field.type == internal::FieldType::kMap;
-    const bool switches =
-        field.path == "driver.enabled" || field.path == "driver.useNvidiaDriverCRD" ||
-        field.path == "dcgmExporter.hpcJobMapping.enabled";  // the directory has the effect
-    EXPECT_TRUE(map || switches || field.topic != nullptr || field.apply != nullptr ||
-                field.path.find("Probe.") != std::string::npos)  // their maps have the effect
-        << field.path;
-    const bool text = !field.text.empty() || (field.topic != nullptr && !field.topic->text.empty());
-    EXPECT_TRUE(map || text) << field.path;
-  }
 }
 
 }  // namespace

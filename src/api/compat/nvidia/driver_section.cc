@@ -90,9 +90,9 @@ void SetProbe(PolicyWork& work, const Value& value) {
   for (const ProbeTime& time : kProbeTimes) {
     const Value* given = value.Find(time.name);
     if (given == nullptr || given->kind != Value::Kind::kInt) continue;
-    usual &= given->text == time.usual;
     // Kubernetes has no other number of successes for these.
     if (time.name == kSuccesses && kProbe != &DriverSpec::readiness_probe) continue;
+    usual &= given->text == time.usual;
     times[std::string(time.name)] = given->integer;
   }
   // With the times of NVIDIA's chart, each node would wait for a minute.

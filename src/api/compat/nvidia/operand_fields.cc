@@ -4,6 +4,19 @@ namespace penstock::api::compat::internal {
 
 using enum FieldType;
 
+namespace {
+
+std::string_view TextOfVariables(const OperandBlock& block) {
+  if (block.apply_variables == nullptr) return "";
+  if (block.variables != nullptr)
+    return "None of the operand's variables has an effect here; each is answered, with what there "
+           "is instead.";
+  return "The operand's variables, with the effect that they have there; each that has none is "
+         "answered.";
+}
+
+}  // namespace
+
 void AddOperand(std::vector<ResourceField>& fields, const std::string& section,
                 const OperandBlock& block) {
   const auto topic = [&](const FieldTopic* own) { return own != nullptr ? own : block.topic; };
@@ -22,14 +35,12 @@ void AddOperand(std::vector<ResourceField>& fields, const std::string& section,
                     .apply = block.apply_secrets});
   if (block.only_images) return;
   // Flags follow variables, over which they take precedence.
-  fields.push_back({.path = at + "env",
-                    .type = kEnvironment,
-                    .text = block.apply_variables != nullptr
-                                ? "The operand's variables, with the effect that they have there; "
-                                  "each that has none is answered."
-                                : "",
-                    .topic = block.apply_variables != nullptr ? nullptr : topic(block.variables),
-                    .apply = block.apply_variables});
+  fields.push_back(
+      {.path = at + "env",
+       .type = kEnvironment,
+       .text = TextOfVariables(block),
+       .topic = block.apply_variables != nullptr ? block.variables : topic(block.variables),
+       .apply = block.apply_variables});
   if (!block.without_arguments)
     fields.push_back({.path = at + "args",
                       .type = kTexts,

@@ -18,7 +18,7 @@ struct OperandBlock {
   const FieldTopic* images = nullptr;     ///< repository, image, version, imagePullPolicy
   const FieldTopic* resources = nullptr;  ///< of the container
   const FieldTopic* arguments = nullptr;  ///< args
-  const FieldTopic* variables = nullptr;  ///< env
+  const FieldTopic* variables = nullptr;  ///< env; with apply_variables: that none has an effect
   const FieldTopic* network = nullptr;    ///< hostNetwork
   bool short_block = false;               ///< without resources and hostNetwork
   bool only_images = false;               ///< nor args and env
