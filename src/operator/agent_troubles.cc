@@ -43,7 +43,7 @@ std::string WhyNotScheduled(const Json& pod) {
 }
 
 Json ReducedAgentPod(const Json& pod) {
-  const RolloutPod found = RolloutPodOf(ReducedDriverPod(pod));
+  const RolloutPod found = RolloutPodOf(ReducedDriverPod(pod), {});
   std::string text = found.pod.trouble.empty() ? WhyNotScheduled(pod) : found.pod.trouble;
   if (found.pod.terminating) text = "terminating";
   if (text.empty()) text = "not ready";

@@ -21,10 +21,6 @@ class DriverIssues : public DriverRolloutTest {
       if (one["name"] == node) return one;
     return nullptr;
   }
-  void SetReady(const std::string& node, const std::string& status) {
-    api_.Merge(NodePath(node),
-               {{"status", {{"conditions", {{{"type", "Ready"}, {"status", status}}}}}}});
-  }
   void SetLabels(const std::string& node, const json& labels) {
     api_.Merge(NodePath(node), {{"metadata", {{"labels", labels}}}});
   }

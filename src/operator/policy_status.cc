@@ -140,15 +140,17 @@ Json ConditionOf(const char* type, bool status, const std::string& reason,
 
 std::string Sentence(const FieldAnswer& answer) { return answer.field + ": " + answer.text; }
 
+/// Whether the field has no effect that it should have.
+bool IsNotServed(const FieldAnswer& answer) {
+  return answer.fate == FieldFate::kNotServed || answer.fate == FieldFate::kUnknown;
+}
+
 /// Whether each field that the policy sets takes effect, and what becomes of those that do not.
 Json FieldsServed(const PolicyOutcome& outcome) {
   std::vector<std::string> sentences = outcome.remarks;
-  bool all = true;
-  for (const FieldAnswer& answer : outcome.answers) {
-    if (answer.fate == FieldFate::kHonoured) continue;
-    all &= answer.fate != FieldFate::kNotServed && answer.fate != FieldFate::kUnknown;
-    sentences.push_back(Sentence(answer));
-  }
+  const bool all = std::ranges::none_of(outcome.answers, IsNotServed);
+  for (const FieldAnswer& answer : outcome.answers)
+    if (answer.fate != FieldFate::kHonoured) sentences.push_back(Sentence(answer));
   const char* reason = !all                ? "FieldsNotServed"
                        : sentences.empty() ? "AllFieldsServed"
                                            : "ServedWithRemarks";
@@ -254,7 +256,13 @@ Json NextKernelImages(const std::vector<std::string>& missing) {
 
 }  // namespace
 
-PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Json& found) {
+namespace {
+
+bool AreFieldsAnswered(const PolicyOutcome& outcome) {
+  return outcome.answered && outcome.ignored.empty() && outcome.problem.empty();
+}
+
+PolicyState StateAlone(const PolicyOutcome& outcome, const ClusterFacts& facts, const Json& found) {
   const bool has_vendor = !outcome.policy->kind->vendor.empty();
   if (!outcome.ignored.empty())
     return {"ignored", std::string(api::compat::kIgnored), outcome.ignored};
@@ -271,6 +279,17 @@ PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts, con
                                      : Progress(FleetOf(outcome, facts), facts);
 }
 
+}  // namespace
+
+PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Json& found) {
+  PolicyState state = StateAlone(outcome, facts, found);
+  if (!AreFieldsAnswered(outcome)) return state;
+  for (const FieldAnswer& answer : outcome.answers)
+    if (IsNotServed(answer)) state.not_served.push_back(Sentence(answer));
+  state.fields = state.not_served.empty() ? "" : TextAt(FieldsServed(outcome), "/message");
+  return state;
+}
+
 Json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Json& found,
               const std::string& now) {
   const PolicyState state = StateOf(outcome, facts, found);
@@ -279,8 +298,7 @@ Json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Jso
   conditions.push_back(ConditionOf("Ready", ready, state.reason, state.message));
   conditions.push_back(ConditionOf("Error", state.error, state.error ? state.reason : "Ready",
                                    state.error ? state.message : ""));
-  if (outcome.answered && outcome.ignored.empty() && outcome.problem.empty())
-    conditions.push_back(FieldsServed(outcome));
+  if (AreFieldsAnswered(outcome)) conditions.push_back(FieldsServed(outcome));
   std::vector<DriverOutcome> drivers;
   if (outcome.policy->kind->vendor.empty()) drivers = DriversFor(outcome, facts);
   if (const auto missing = MissingImagesOf(drivers))

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,9 @@ struct PolicyState {
   std::string reason;  ///< of the conditions Ready and Error, as the vendor's operator has them
   std::string message;
   bool error = false;
+  /// The message of FieldsServed, if that is False, and else an empty text; null: not known.
+  std::optional<std::string> fields = {};
+  std::vector<std::string> not_served = {};  ///< its sentences about fields without an effect
 };
 /// `found`: the object's status as it is. A policy is not ready before what it wants was written
 /// once, even if all that was there before it is.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/compat/policy_state.h"
+#include "base/core/strings.h"
 #include "base/lifetime.h"
 #include "base/log.h"
 #include "operator/json_values.h"
@@ -100,13 +101,13 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
   void ForgetOthers(const std::set<std::string>& keys) {
     const auto is_other = [&keys](const auto& one) { return !keys.contains(one.first); };
     std::erase_if(sent, is_other);
-    std::erase_if(states, is_other);
+    std::erase_if(reported, is_other);
     std::erase_if(uids, is_other);
   }
 
   void Forget(const std::string& key) {
     sent.erase(key);
-    states.erase(key);
+    reported.erase(key);
     uids.erase(key);
   }
 
@@ -195,28 +196,54 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     done(answer.error());
   }
 
+  /// What was reported of a policy.
+  struct Reported {
+    std::string state;   // with the reason, and of an error with its message
+    std::string fields;  // the message of FieldsServed, if that is False
+  };
+
   /// The first state after a start is no change.
   void ReportState(const std::string& key, const PolicyObject& policy) {
     const PolicyState state = callbacks.state(policy, AsWritten(key, policy));
     if (state.state.empty()) return;
-    const auto known = states.find(key);
-    const std::string before = known != states.end() ? known->second : StateIn(policy);
-    const std::string now = state.state + " " + state.reason;
-    states[key] = now;
-    if (now == before) return;
-    const protocol::kube::ObjectReference about = ReferenceTo(policy);
-    base::Log(base::kInfo, "policy state changed",
-              {{"policy", key}, {"state", now}, {"why", state.message}});
+    const auto known = reported.find(key);
+    const Reported before = known != reported.end() ? known->second : ReportedIn(policy);
+    const Reported now{state.state + " " + state.reason + (state.error ? " " + state.message : ""),
+                       state.fields.value_or(before.fields)};
+    reported[key] = now;
+    if (now.state != before.state) ReportState(key, ReferenceTo(policy), state);
+    if (now.fields != before.fields) ReportFields(ReferenceTo(policy), before.fields, state);
+  }
+
+  void ReportState(const std::string& key, const protocol::kube::ObjectReference& about,
+                   const PolicyState& state) {
+    base::Log(
+        base::kInfo, "policy state changed",
+        {{"policy", key}, {"state", state.state + " " + state.reason}, {"why", state.message}});
     state.state == "ready" ? recorder.Normal(about, state.reason, state.message)
                            : recorder.Warning(about, state.reason, state.message);
   }
 
-  /// As ReportState has it.
-  static std::string StateIn(const PolicyObject& policy) {
-    std::string reason;
-    for (const Json& condition : ListAt(policy.object, "/status/conditions"))
-      if (TextAt(condition, "/type") == "Ready") reason = TextAt(condition, "/reason");
-    return api::compat::StateOfPolicy(policy.object) + " " + reason;
+  /// Those that the condition did not have.
+  void ReportFields(const protocol::kube::ObjectReference& about, const std::string& before,
+                    const PolicyState& state) {
+    std::vector<std::string> added;
+    for (const std::string& sentence : state.not_served)
+      if (before.find(sentence) == std::string::npos) added.push_back(sentence);
+    if (!added.empty()) recorder.Warning(about, "FieldsNotServed", base::Join(added, "; "));
+  }
+
+  /// What the status of an object says, of which nothing was reported by this process.
+  static Reported ReportedIn(const PolicyObject& policy) {
+    std::string reason, error, fields;
+    for (const Json& condition : ListAt(policy.object, "/status/conditions")) {
+      const std::string type = TextAt(condition, "/type"), message = TextAt(condition, "/message");
+      const bool is_true = TextAt(condition, "/status") == "True";
+      if (type == "Ready") reason = TextAt(condition, "/reason");
+      if (type == "Error" && is_true) error = " " + message;
+      if (type == "FieldsServed" && !is_true) fields = message;
+    }
+    return {api::compat::StateOfPolicy(policy.object) + " " + reason + error, fields};
   }
 
   protocol::kube::Api& api;
@@ -227,8 +254,8 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     Json made;  // of it by the server; null: not known
   };
   std::map<std::string, Sent> sent;
-  std::map<std::string, std::string> uids;    // of the policies with these keys
-  std::map<std::string, std::string> states;  // state and reason as reported last
+  std::map<std::string, std::string> uids;  // of the policies with these keys
+  std::map<std::string, Reported> reported;
   std::uint64_t writes = 0;
   EventRecorder recorder;
   std::optional<WorkQueue> queue;
@@ -244,7 +271,7 @@ PolicyWriter::~PolicyWriter() = default;
 void PolicyWriter::Soon(const std::string& key) { state_->queue->Add(key); }
 void PolicyWriter::ForgetOthers(const std::set<std::string>& keys) { state_->ForgetOthers(keys); }
 std::size_t PolicyWriter::remembered() const {
-  return std::max({state_->sent.size(), state_->states.size(), state_->uids.size()});
+  return std::max({state_->sent.size(), state_->reported.size(), state_->uids.size()});
 }
 std::uint64_t PolicyWriter::writes() const { return state_->writes; }
 

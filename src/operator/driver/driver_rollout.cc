@@ -127,9 +127,14 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
     callbacks.due();
   }
 
+  base::WallTime Wall() const { return api.executor().clock().Wall(); }
+
   /// Reads a Node once, not in each turn.
   void Know(const std::string& name, const Json& node) {
-    RolloutNode& known = facts.nodes[name] = RolloutNodeOf(node, spec.marks);
+    RolloutNode& known = facts.nodes[name];
+    const auto before = known.not_ready_since;
+    known = RolloutNodeOf(node, spec.marks, Wall());
+    if (known.not_ready_since && before) known.not_ready_since = before;
     facts.records[name] = ReadStoredRecord(known.node.labels, known.annotations);
   }
 
@@ -160,8 +165,7 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
     pods.emplace(api, options,
                  Handlers(
                      [this](const Json& pod) {
-                       Forget(TextAt(pod, "/metadata/name"));
-                       Add(TextAt(pod, "/metadata/name"), RolloutPodOf(pod));
+                       SeenPod(TextAt(pod, "/metadata/name"), RolloutPodOf(pod, Wall()));
                        callbacks.due();
                      },
                      [this](const auto&, const auto& name) {
@@ -169,6 +173,16 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
                        callbacks.due();
                      }));
     pods->Start();
+  }
+
+  void SeenPod(const std::string& name, RolloutPod pod) {
+    if (const auto at = node_of_pod.find(name); at != node_of_pod.end()) {
+      const RolloutPod& before = driver_pods.at(at->second).at(name);
+      const bool is_same = before.pod.uid == pod.pod.uid && before.started == pod.started;
+      if (is_same && pod.ready_since && before.ready_since) pod.ready_since = before.ready_since;
+    }
+    Forget(name);
+    Add(name, std::move(pod));
   }
 
   void Add(const std::string& name, RolloutPod pod) {
@@ -333,7 +347,7 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
 
   bool Turn() {
     if (!IsRead()) return false;
-    const base::WallTime now = api.executor().clock().Wall();
+    const base::WallTime now = Wall();
     CompleteFacts();
     plan = PlanRollout(facts, now);
     // What could not be written is no problem once nothing is to be written there any more.

@@ -29,6 +29,19 @@ struct Candidates {
   std::vector<Candidate> selecting, fallback;
 };
 
+/// Their names, the driver of a ClusterPolicy having none.
+std::string NamesOf(const std::vector<Candidate>& candidates) {
+  constexpr std::size_t kMostNamed = 10;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(kMostNamed, candidates.size()); ++i) {
+    const std::string& name = candidates[i].spec->name;
+    names.push_back(name.empty() ? "that of the ClusterPolicy" : name);
+  }
+  if (candidates.size() > kMostNamed)
+    names.push_back(std::to_string(candidates.size() - kMostNamed) + " more");
+  return base::Join(names, ", ");
+}
+
 Candidates Sorted(const std::vector<DriverSpec>& drivers, DriverOwnership& ownership) {
   Candidates candidates;
   for (const DriverSpec& driver : drivers) {
@@ -44,8 +57,8 @@ Candidates Sorted(const std::vector<DriverSpec>& drivers, DriverOwnership& owner
   if (candidates.fallback.size() > 1)
     for (const Candidate& candidate : candidates.fallback)
       ownership.problems[candidate.spec->name] =
-          "multiple default NVIDIADrivers found: make one of them the default, and give the others "
-          "a nodeSelector";
+          "multiple default NVIDIADrivers found (" + NamesOf(candidates.fallback) +
+          "): make one of them the default, and give the others a nodeSelector";
   return candidates;
 }
 

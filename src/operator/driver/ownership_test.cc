@@ -69,9 +69,10 @@ TEST(DriverOwnership, RefusesTwoFallbacksAndTakesNothingAway) {
       AssignDrivers({NodeOf("n1", "x", "d2"), NodeOf("n2", "x"), NodeOf("n3", "blue")},
                     {Fallback("d1"), Fallback("d2"), Selecting("b", "blue")});
   EXPECT_THAT(ownership.owner, UnorderedElementsAre(Pair("n1", "d2"), Pair("n3", "b")));
-  EXPECT_THAT(ownership.problems,
-              ElementsAre(Pair("d1", HasSubstr("multiple default NVIDIADrivers found")),
-                          Pair("d2", HasSubstr("multiple default NVIDIADrivers found"))));
+  EXPECT_THAT(
+      ownership.problems,
+      ElementsAre(Pair("d1", HasSubstr("multiple default NVIDIADrivers found (d1, d2): ")),
+                  Pair("d2", HasSubstr("multiple default NVIDIADrivers found (d1, d2): "))));
 }
 
 TEST(DriverOwnership, ReportsAnAffinityThatCannotBeReadAndSelectsNothingByIt) {

@@ -120,13 +120,11 @@ Json ReducedDriverNode(const Json& node, const std::set<std::string>& labels) {
       reduced[Json::json_pointer(fact)] = text;
   if (const Json* ready = ConditionIn(node, "Ready"))
     reduced["status"]["conditions"] =
-        Json::array({{{"type", "Ready"},
-                      {"status", TextAt(*ready, "/status")},
-                      {"lastTransitionTime", TextAt(*ready, "/lastTransitionTime")}}});
+        Json::array({{{"type", "Ready"}, {"status", TextAt(*ready, "/status")}}});
   return reduced;
 }
 
-RolloutNode RolloutNodeOf(const Json& reduced, const api::NodeMarks& marks) {
+RolloutNode RolloutNodeOf(const Json& reduced, const api::NodeMarks& marks, WallTime now) {
   RolloutNode node;
   node.node = {TextAt(reduced, "/metadata/name"), TextsAt(reduced, "/metadata/labels"),
                TextAt(reduced, "/status/nodeInfo/osImage"),
@@ -137,10 +135,7 @@ RolloutNode RolloutNodeOf(const Json& reduced, const api::NodeMarks& marks) {
   node.opted_out = opted != node.node.labels.end() && opted->second == "false";
   node.cordoned = IsTrue(reduced, "/spec/unschedulable");
   const Json* ready = ConditionIn(reduced, "Ready");
-  if (ready == nullptr || TextAt(*ready, "/status") != "True")
-    node.not_ready_since = ready == nullptr
-                               ? WallTime::max()  // a new one; it is not late yet
-                               : TimeIn(*ready, "/lastTransitionTime").value_or(WallTime::max());
+  if (ready == nullptr || TextAt(*ready, "/status") != "True") node.not_ready_since = now;
   return node;
 }
 
@@ -157,18 +152,17 @@ Json ReducedDriverPod(const Json& pod) {
           {"target", target == annotations.end() ? "" : target->second},
           {"digest", ConfigDigestOf(pod)},
           {"ready", ready != nullptr && TextAt(*ready, "/status") == "True"},
-          {"readySince", ready == nullptr ? "" : TextAt(*ready, "/lastTransitionTime")},
           {"terminating", !TextAt(pod, "/metadata/deletionTimestamp").empty()},
           {"restarts", containers.restarts},
           {"trouble", containers.trouble},
           {"started", containers.started}};
 }
 
-RolloutPod RolloutPodOf(const Json& reduced) {
+RolloutPod RolloutPodOf(const Json& reduced, WallTime now) {
   RolloutPod found;
   found.node = TextAt(reduced, "/node");
   found.started = TimeIn(reduced, "/started");
-  if (IsTrue(reduced, "/ready")) found.ready_since = TimeIn(reduced, "/readySince");
+  if (IsTrue(reduced, "/ready")) found.ready_since = now;
   found.pod = {
       .name = TextAt(reduced, "/metadata/namespace") + "/" + TextAt(reduced, "/metadata/name"),
       .uid = TextAt(reduced, "/metadata/uid"),

@@ -33,9 +33,13 @@ struct RolloutNode {
   NodeTexts annotations;
   bool has_devices = false, opted_out = false;
   bool cordoned = false;
+  /// When this operator first saw that it is not ready, by the operator's clock: what the object
+  /// says is by that of another machine, which may be an hour off.
   std::optional<base::WallTime> not_ready_since;
 };
-RolloutNode RolloutNodeOf(const nlohmann::json& reduced, const api::NodeMarks& marks);
+/// `now`: of a node that was ready before.
+RolloutNode RolloutNodeOf(const nlohmann::json& reduced, const api::NodeMarks& marks,
+                          base::WallTime now);
 
 /// What is kept of a driver's Pod.
 nlohmann::json ReducedDriverPod(const nlohmann::json& pod);
@@ -44,16 +48,18 @@ nlohmann::json ReducedDriverPod(const nlohmann::json& pod);
 struct RolloutPod {
   DriverPod pod;
   std::string node;
-  std::optional<base::WallTime> started;      ///< its driver container
-  std::optional<base::WallTime> ready_since;  ///< set: it is ready
+  std::optional<base::WallTime> started;      ///< its driver container, by the node's clock
+  std::optional<base::WallTime> ready_since;  ///< set: it is ready; since when this operator has
+                                              ///< seen that, by the operator's clock
 };
-RolloutPod RolloutPodOf(const nlohmann::json& reduced);
+/// `now`: of a pod that was not ready before.
+RolloutPod RolloutPodOf(const nlohmann::json& reduced, base::WallTime now);
 
 /// What a node's agent reports of its driver.
 struct DriverReport {
   std::string version;  ///< empty: there is none
   bool of_host = false;
-  std::optional<base::WallTime> since;  ///< when the agent opened it
+  std::optional<base::WallTime> since;  ///< when the agent opened it, by the node's clock
   bool ready = false;                   ///< no step of the node's validation fails or waits
   std::string message;                  ///< what does not
   std::string next_kernel;              ///< that the node will boot; empty: no other, or not known

@@ -353,9 +353,9 @@ TEST(ReducedDriverNode, IsTheSameAfterAHeartbeat) {
   node["status"]["conditions"][0]["lastHeartbeatTime"] = "2026-01-01T00:05:00Z";
   node["metadata"]["resourceVersion"] = "7";
   EXPECT_EQ(ReducedDriverNode(node, {kPool}), before);
-  const RolloutNode read = RolloutNodeOf(before, {});
+  const RolloutNode read = RolloutNodeOf(before, {}, kNow);
   EXPECT_TRUE(read.cordoned);
-  EXPECT_EQ(read.not_ready_since, base::ParseTime("2026-01-01T00:00:00Z"));
+  EXPECT_EQ(read.not_ready_since, kNow) << "not the time of another machine's clock";
   EXPECT_THAT(read.node.labels, ElementsAre(Pair(kPool, "p")));
 }
 
@@ -374,7 +374,7 @@ TEST(ReducedDriverPod, SaysWhyItIsNotReady) {
            {"state", {{"waiting", {{"reason", "CrashLoopBackOff"}}}}},
            {"lastState",
             {{"terminated", {{"exitCode", 1}, {"reason", "Error"}, {"message", "in use"}}}}}}}}}}};
-  const RolloutPod read = RolloutPodOf(ReducedDriverPod(pod));
+  const RolloutPod read = RolloutPodOf(ReducedDriverPod(pod), kNow);
   EXPECT_EQ(read.node, "n1");
   EXPECT_EQ(read.pod.target, "t");
   EXPECT_EQ(read.pod.restarts, 3);

@@ -88,13 +88,19 @@ class DriverRolloutTest : public testing::Test {
     executor_.Advance(1s);
   }
 
+  /// By the clock of the node.
+  std::string TimeOn(const std::string& node) {
+    const auto ahead = ahead_.find(node);
+    return base::FormatTime(executor_.clock().Wall() +
+                            (ahead == ahead_.end() ? base::WallTime::duration(0) : ahead->second));
+  }
+
   /// What the node's agent finds.
   void Report(const std::string& node, const std::string& version) {
     json vendor = {{"vendor", "nvidia"}};
     if (!version.empty())
-      vendor.update({{"driver", version},
-                     {"driverSource", "container"},
-                     {"driverSince", base::FormatTime(executor_.clock().Wall())}});
+      vendor.update(
+          {{"driver", version}, {"driverSource", "container"}, {"driverSince", TimeOn(node)}});
     api_.Put("/apis/penstock.io/v1alpha1/nodestates/" + node,
              {{"kind", "NodeState"},
               {"status",
@@ -103,6 +109,7 @@ class DriverRolloutTest : public testing::Test {
                  {{{"type", "Ready"},
                    {"status", version.empty() ? "False" : "True"},
                    {"reason", version.empty() ? "NoDriver" : "Ready"},
+                   {"lastTransitionTime", TimeOn(node)},
                    {"message", version.empty() ? "no driver" : ""}}}}}}});
   }
 
@@ -134,7 +141,7 @@ class DriverRolloutTest : public testing::Test {
     }
     const std::string image = TextAt(pod_template, "/spec/containers/0/image");
     const bool works = image.find("bad") == std::string::npos;
-    const std::string now = base::FormatTime(executor_.clock().Wall());
+    const std::string now = TimeOn(node);
     json pod = {
         {"kind", "Pod"}, {"metadata", pod_template["metadata"]}, {"spec", pod_template["spec"]}};
     pod["spec"]["nodeName"] = node;
@@ -149,7 +156,7 @@ class DriverRolloutTest : public testing::Test {
            {"state", {{"running", {{"startedAt", now}}}}},
            {"lastState", {{"terminated", {{"exitCode", 1}, {"reason", "Error"}}}}}}}}};
     api_.Put(path, pod);
-    if (works) Report(node, image.substr(image.rfind(':') + 1));
+    if (works && !keeps_driver_.contains(node)) Report(node, image.substr(image.rfind(':') + 1));
     loaded_[node].push_back(image);
   }
 
@@ -189,6 +196,14 @@ class DriverRolloutTest : public testing::Test {
     return deeds;
   }
 
+  void SetReady(const std::string& node, const std::string& status) {
+    api_.Merge(
+        NodePath(node),
+        {{"status",
+          {{"conditions",
+            {{{"type", "Ready"}, {"status", status}, {"lastTransitionTime", TimeOn(node)}}}}}}});
+  }
+
   json DriverStatus(const std::string& name = "blue") {
     return api_.Find(kDriverPath + name)->value("status", json::object());
   }
@@ -203,7 +218,9 @@ class DriverRolloutTest : public testing::Test {
   FakeApi api_{executor_};
   std::unique_ptr<Operator> operator_;
   std::map<std::string, std::vector<std::string>> loaded_, states_;
-  std::set<std::string> stuck_;  ///< nodes whose controller or kubelet does nothing
+  std::set<std::string> stuck_;         ///< nodes whose controller or kubelet does nothing
+  std::set<std::string> keeps_driver_;  ///< nodes whose pods find a driver loaded, and keep it
+  std::map<std::string, base::WallTime::duration> ahead_;  ///< their clocks
 };
 
 }  // namespace penstock::cluster

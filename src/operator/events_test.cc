@@ -1,0 +1,145 @@
+// Tests that what is wrong with policies, and with what follows from them, is said in an Event
+// about the object, once for each change.
+#include "operator/testing/driver_rollout_fixture.h"
+
+namespace penstock::cluster {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+
+constexpr char kServices[] = "/api/v1/namespaces/gpu-operator/services";
+
+class PolicyEvents : public DriverRolloutTest {
+ protected:
+  PolicyEvents() {
+    Run(30);
+    api_.ForgetCalls();
+  }
+
+  void Change(const json& spec) {
+    api_.Merge(kPolicyPath, {{"spec", spec}});
+    Settle();
+  }
+  void Settle() { executor_.Advance(10s); }
+
+  /// The messages about an object, with the reason.
+  std::vector<std::string> EventsOf(const std::string& reason, const std::string& kind,
+                                    const std::string& name) {
+    std::vector<std::string> messages;
+    for (const ApiCall& call : api_.calls()) {
+      if (!call.path.ends_with("/events")) continue;
+      const json event = json::parse(call.body);
+      const json& about = event.at("involvedObject");
+      if (event.at("reason") != reason || about.at("kind") != kind || about.at("name") != name)
+        continue;
+      EXPECT_EQ(event.at("type"), "Warning");
+      messages.push_back(event.at("message"));
+    }
+    return messages;
+  }
+  std::vector<std::string> EventsOfPolicy(const std::string& reason) {
+    return EventsOf(reason, "ClusterPolicy", "cluster-policy");
+  }
+};
+
+TEST_F(PolicyEvents, ASecondClusterPolicyIsIgnored) {
+  api_.Put("/apis/nvidia.com/v1/clusterpolicies/another",
+           {{"apiVersion", "nvidia.com/v1"}, {"kind", "ClusterPolicy"}, {"spec", json::object()}});
+  Settle();
+  Start();
+  Settle();
+  EXPECT_THAT(EventsOf("Ignored", "ClusterPolicy", "another"),
+              ElementsAre(HasSubstr("ClusterPolicy cluster-policy is in force")));
+  EXPECT_THAT(EventsOfPolicy("Ignored"), IsEmpty());
+}
+
+TEST_F(PolicyEvents, APolicyThatCannotBeReadIsNamedForEachCause) {
+  Change({{"migManager", {{"enabled", "perhaps"}}}});
+  Change({{"gfd", {{"enabled", 7}}}});
+  Start();
+  Settle();
+  EXPECT_THAT(EventsOfPolicy("ReconcileFailed"),
+              ElementsAre(AllOf(HasSubstr("spec.migManager.enabled"), Not(HasSubstr("spec.gfd"))),
+                          AllOf(HasSubstr("spec.migManager.enabled"), HasSubstr("spec.gfd"))));
+}
+
+TEST_F(PolicyEvents, ADriverThatCannotBeReadIsNamed) {
+  PutDriver("red", "535.1", {{"driverType", "quantum"}});
+  Settle();
+  EXPECT_THAT(EventsOf("ReconcileFailed", "NVIDIADriver", "red"),
+              ElementsAre(HasSubstr("spec.driverType")));
+  EXPECT_THAT(EventsOf("ReconcileFailed", "NVIDIADriver", "blue"), IsEmpty());
+}
+
+TEST_F(PolicyEvents, OfTwoDefaultDriversBothSaySo) {
+  for (const char* name : {"one", "two"})
+    PutDriver(name, "550.1", {{"default", true}, {"nodeSelector", json::object()}});
+  Settle();
+  for (const char* name : {"one", "two"})
+    EXPECT_THAT(EventsOf("ReconcileFailed", "NVIDIADriver", name),
+                ElementsAre(HasSubstr("multiple default NVIDIADrivers found (one, two): ")))
+        << name;
+}
+
+TEST_F(PolicyEvents, DriversThatSelectTheSameNodesBothSaySo) {
+  PutDriver("other", "535.1", {{"nodeSelector", {{"team", "blue"}}}});
+  Settle();
+  Settle();
+  for (const char* name : {"blue", "other"})
+    EXPECT_THAT(EventsOf("ConflictingNodeSelector", "NVIDIADriver", name),
+                ElementsAre(AllOf(HasSubstr("n1"), HasSubstr("blue"))))
+        << name;
+}
+
+TEST_F(PolicyEvents, LabelsThatAnotherProgramTakesBackAreSaid) {
+  const std::string present = "nvidia.com/gpu.present";
+  for (int i = 0; i < 60; ++i) {
+    if (LabelOf("n1", present.c_str()) == "true")
+      api_.Merge(NodePath("n1"), {{"metadata", {{"labels", {{present, nullptr}}}}}});
+    executor_.Advance(1s);
+  }
+  EXPECT_THAT(EventsOfPolicy("ReconcileFailed"),
+              ElementsAre(AllOf(StartsWith("another program takes back labels"), HasSubstr("n1"))));
+}
+
+TEST_F(PolicyEvents, AMissingRightIsSaidAlsoWhileSomethingElseIsWrong) {
+  api_.Forbid("PATCH", kServices);
+  Change({{"dcgmExporter", {{"service", {{"type", "NodePort"}}}}}});
+  EXPECT_THAT(EventsOfPolicy("ReconcileFailed"), ElementsAre(HasSubstr("services")));
+  api_.Forbid("PATCH", "/api/v1/namespaces/gpu-operator/configmaps");
+  Change({{"dcgmExporter", {{"enablePodUID", true}}}});
+  EXPECT_THAT(EventsOfPolicy("ReconcileFailed"),
+              Contains(AllOf(HasSubstr("services"), HasSubstr("configmaps"))));
+  const std::size_t said = EventsOfPolicy("ReconcileFailed").size();
+  executor_.Advance(10min);
+  EXPECT_THAT(EventsOfPolicy("ReconcileFailed"), SizeIs(said)) << "the same is not said again";
+}
+
+TEST_F(PolicyEvents, FieldsThatAreNotServedAreSaidWhenTheyAreSet) {
+  Change({{"gds", {{"enabled", true}}}});
+  EXPECT_THAT(EventsOfPolicy("FieldsNotServed"), ElementsAre(StartsWith("spec.gds.enabled: ")));
+  api_.Merge(NodePath("n1"), {{"metadata", {{"labels", {{"zone", "a"}}}}}});
+  Change({{"gfd", {{"enabled", false}}}, {"toolkit", {{"version", "v1"}}}});
+  Start();
+  Settle();
+  EXPECT_THAT(EventsOfPolicy("FieldsNotServed"), SizeIs(1)) << "each is said once";
+  Change({{"gdrcopy", {{"enabled", true}}}, {"futuer", 1}});
+  EXPECT_THAT(EventsOfPolicy("FieldsNotServed"),
+              ElementsAre(StartsWith("spec.gds.enabled: "),
+                          AllOf(StartsWith("spec.gdrcopy.enabled: "), HasSubstr("spec.futuer: "),
+                                Not(HasSubstr("spec.gds.enabled")))));
+  Change({{"migManager", {{"enabled", "perhaps"}}}});
+  Change({{"migManager", {{"enabled", true}}}});
+  Change({{"gds", {{"enabled", false}}}});
+  EXPECT_THAT(EventsOfPolicy("FieldsNotServed"), SizeIs(2));
+}
+
+}  // namespace
+}  // namespace penstock::cluster
