@@ -122,6 +122,15 @@ TEST_F(PolicyEvents, AMissingRightIsSaidAlsoWhileSomethingElseIsWrong) {
   EXPECT_THAT(EventsOfPolicy("ReconcileFailed"), SizeIs(said)) << "the same is not said again";
 }
 
+TEST_F(PolicyEvents, AnObjectThatIsNotServedSaysSoOnce) {
+  api_.Put(
+      "/apis/nvidia.com/v1alpha1/gpuclusters/claims",
+      {{"apiVersion", "nvidia.com/v1alpha1"}, {"kind", "GPUCluster"}, {"spec", json::object()}});
+  Settle();
+  EXPECT_THAT(EventsOf("NotServed", "GPUCluster", "claims"), SizeIs(1));
+  EXPECT_THAT(EventsOf("FieldsNotServed", "GPUCluster", "claims"), IsEmpty());
+}
+
 TEST_F(PolicyEvents, FieldsThatAreNotServedAreSaidWhenTheyAreSet) {
   Change({{"gds", {{"enabled", true}}}});
   EXPECT_THAT(EventsOfPolicy("FieldsNotServed"), ElementsAre(StartsWith("spec.gds.enabled: ")));

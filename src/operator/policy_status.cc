@@ -283,7 +283,8 @@ PolicyState StateAlone(const PolicyOutcome& outcome, const ClusterFacts& facts, 
 
 PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Json& found) {
   PolicyState state = StateAlone(outcome, facts, found);
-  if (!AreFieldsAnswered(outcome)) return state;
+  // Of a kind that is not served at all, the state says so.
+  if (!AreFieldsAnswered(outcome) || !outcome.policy->kind->not_served.empty()) return state;
   for (const FieldAnswer& answer : outcome.answers)
     if (IsNotServed(answer)) state.not_served.push_back(Sentence(answer));
   state.fields = state.not_served.empty() ? "" : TextAt(FieldsServed(outcome), "/message");
