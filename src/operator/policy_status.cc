@@ -254,10 +254,6 @@ Json NextKernelImages(const std::vector<std::string>& missing) {
   return ConditionOf("NextKernelImages", missing.empty(), reason, Joined(missing));
 }
 
-}  // namespace
-
-namespace {
-
 bool AreFieldsAnswered(const PolicyOutcome& outcome) {
   return outcome.answered && outcome.ignored.empty() && outcome.problem.empty();
 }
