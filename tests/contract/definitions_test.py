@@ -15,7 +15,7 @@ import parts  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 CRDS = sorted((ROOT / "deploy/crds").glob("*.yaml"))
-SAMPLES = sorted((ROOT / "src/api/compat/nvidia/testdata/cluster-policy").glob("*.yaml"))
+SAMPLES = sorted((ROOT / "src/api/compat/nvidia/testdata").glob("*/*.yaml"))
 CONFIGS = sorted((ROOT / "src/api/compat/amd/testdata/device-config").glob("*.yaml"))
 
 
@@ -50,7 +50,7 @@ def driver(name: str, **spec) -> str:
                        "spec": spec})
 
 
-@pytest.mark.parametrize("sample", [file for file in SAMPLES if file.stem != "old"], ids=lambda file: file.stem)
+@pytest.mark.parametrize("sample", [file for file in SAMPLES if file.stem != "old"], ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_a_sample_passes_strict_validation(kubectl, sample):
     kubectl.run("apply", "--server-side", "--force-conflicts", "--validate=strict", "-f", sample)
 

@@ -13,7 +13,8 @@ OPERATOR = "gpu-operator"
 OURS = f"system:serviceaccount:{NAMESPACE}:{OPERATOR}"
 DEFINITIONS = ("clusterpolicies.nvidia.com", "nvidiadrivers.nvidia.com", "gpuclusters.nvidia.com", "deviceconfigs.amd.com", "penstocks.penstock.io",
                "nodestates.penstock.io")
-SAMPLE = ROOT / "src/api/compat/nvidia/testdata/cluster-policy/olm.yaml"  # as the OLM bundle has it
+SAMPLES = ROOT / "src/api/compat/nvidia/testdata"
+SAMPLE = SAMPLES / "cluster-policy/olm.yaml"  # as the OLM bundle has it
 
 # What simulated nodes need besides a ClusterPolicy: the driver root, the machine's files, and nothing on the real machine's disk.
 NATIVE = {"apiVersion": "penstock.io/v1alpha1", "kind": "Penstock", "metadata": {"name": "simulated"}, "spec": {
@@ -120,7 +121,6 @@ def running_operator(fleet: Fleet):
 def cluster_policy(name: str = "cluster-policy", **spec) -> dict:
     """NVIDIA's sample, with changes."""
     policy = yaml.safe_load(Path(SAMPLE).read_text())
-    del policy["spec"]["validator"]  # the sample's plugin is null, which a server refuses in a server-side apply
     policy["metadata"]["name"] = name
     policy["spec"] = merged(policy["spec"], spec)
     return policy

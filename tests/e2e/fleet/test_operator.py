@@ -4,9 +4,10 @@ import time
 
 import parts
 import pytest
+import yaml
 from actors import GPU, wait_for
 from fleet import NAMESPACE, ROOT
-from operators import NATIVE, OPERATOR, cluster_policy, running_operator
+from operators import NATIVE, OPERATOR, SAMPLES, cluster_policy, running_operator
 from witnesses import OURS as AGENTS_TOO
 
 sys.path.append(str(ROOT / "tests/support"))
@@ -113,9 +114,59 @@ def test_the_namespace_admits_privileged_pods_if_the_policy_says_so(ready, fleet
     ready.wait_state("ready")
 
 
+KINDS = {"ClusterPolicy": "clusterpolicies", "NVIDIADriver": "nvidiadrivers", "GPUCluster": "gpuclusters"}
+
+
+class Applied:
+    """A sample, as its file is, applied with strict validation; and what its status answers to its present generation."""
+
+    def __init__(self, operator, sample: str):
+        self.operator, file = operator, SAMPLES / f"{sample}.yaml"
+        one = yaml.safe_load(file.read_text())
+        self.kind, self.name = KINDS[one["kind"]], one["metadata"]["name"]
+        operator.fleet.kubectl("apply", "--server-side", "--force-conflicts", "--validate=strict", "-f", file)
+
+    def answers(self) -> dict[str, tuple[str, str]]:
+        """Status and reason of each condition, and the state; none while an earlier generation is answered."""
+        now = self.operator.policy(self.kind, self.name)
+        status = now.get("status", {})
+        conditions = {one["type"]: one for one in status.get("conditions", [])}
+        if conditions.get("Ready", {}).get("observedGeneration") != now["metadata"]["generation"]:
+            return {}
+        return {"state": status.get("state", "")} | {key: (one["status"], one["reason"]) for key, one in conditions.items()}
+
+    def wait(self, **wanted):
+        wait_for(lambda: self.answers() == wanted, 120, f"the sample {self.name} to answer {wanted}",
+                 lambda: (self.answers(), self.operator.policy(self.kind, self.name).get("status"), self.operator.log()))
+
+
+READY = {"state": "ready", "Ready": ("True", "Reconciled"), "Error": ("False", "Ready")}
+REMARKS, NOT_SERVED = ("True", "ServedWithRemarks"), ("False", "FieldsNotServed")
+
+
+def test_every_sample_is_accepted_unchanged_and_answered(ready, fleet):
+    """One after the other in the place of one policy, which the others below another name take over. What a sample names and this cluster lacks is said."""
+    for sample, served in (("chart", REMARKS), ("k3s", REMARKS), ("virtual-machines", NOT_SERVED), ("time-slicing", NOT_SERVED)):
+        applied = Applied(ready, f"cluster-policy/{sample}")
+        applied.wait(**READY, FieldsServed=served)
+
+    def named() -> list[bool]:
+        return ["time-slicing-config-all" in str(one.get("status", {}).get("conditions")) for one in fleet.get("nodestates")["items"]]
+    wait_for(lambda: all(named()), 60, "each node to name the ConfigMap that does not exist", lambda: fleet.get("nodestates"))
+    bundle = Applied(ready, "cluster-policy/olm")
+    bundle.wait(state="ignored", Ready=("False", "Ignored"), Error=("False", "Ready"))
+    ready.delete("clusterpolicies", "cluster-policy", "--timeout=60s")
+    bundle.wait(**READY, FieldsServed=REMARKS)
+    driver = Applied(ready, "nvidia-driver/sample")
+    driver.wait(state="ignored", Ready=("False", "Ignored"), Error=("False", "Ready"))
+    ready.delete("nvidiadrivers", driver.name, "--timeout=60s")
+    ready.apply(cluster_policy())
+    ready.delete("clusterpolicies", bundle.name, "--timeout=60s")
+    ready.wait_state("ready")
+
+
 def test_a_gpu_cluster_is_answered_in_its_status(ready):
-    ready.apply({"apiVersion": "nvidia.com/v1alpha1", "kind": "GPUCluster", "metadata": {"name": "gpu-cluster"},
-                 "spec": {"draDriver": {"computeDomains": {"enabled": True}}}})
+    Applied(ready, "gpu-cluster/sample")
 
     def status() -> dict:
         return ready.policy("gpuclusters", "gpu-cluster").get("status", {})
