@@ -15,8 +15,10 @@ using api::UpgradePolicy;
 using base::WallTime;
 using enum UpgradeState;
 
+/// A node that has begun takes its place at once: it is cordoned only in the step after that.
 bool IsUnavailable(const UpgradeNode& node) {
-  return node.record.state != kFailed && (node.cordoned || node.not_ready_since);
+  return node.record.state != kFailed &&
+         (IsUnderway(node.record.state) || node.cordoned || node.not_ready_since);
 }
 
 /// Whether the driver that the node should have failed there. A node on which no pod could be

@@ -96,6 +96,16 @@ TEST(FleetUpgrade, CountsNodesThatOthersCordonedOrThatAreNotReady) {
   EXPECT_THAT(BegunOf(nodes, policy), ElementsAre("n5"));
 }
 
+TEST(FleetUpgrade, CountsANodeThatHasBegunBeforeItIsCordoned) {
+  UpgradePolicy policy = FleetPolicy();
+  policy.max_parallel = 3;
+  policy.max_unavailable = "1";
+  auto nodes = Nodes({kCordon, kRequired, kRequired});
+  nodes[0].cordoned = nodes[0].record.cordoned = false;
+  EXPECT_THAT(BegunOf(nodes, policy), IsEmpty());
+  EXPECT_EQ(PlanUpgrades(nodes, policy, kFleetNow).steps.at("n2").reason, "MaxUnavailable");
+}
+
 TEST(FleetUpgrade, BeginsWithTheCanariesAndWaitsUntilTheyHaveRunForAWhile) {
   UpgradePolicy policy = FleetPolicy();
   policy.max_parallel = 0;
