@@ -191,10 +191,15 @@ class Watch(threading.Thread):
         meta = one["metadata"]
         return f"{meta['namespace']}/{meta['name']}" if "namespace" in meta else meta["name"]
 
+    def note(self, name: str, one: dict):
+        """Called with each state of each object in turn, with `changed` held."""
+
     def _all(self) -> str:
         listed = json.loads(self.api.request("GET", self.path))
         with self.changed:
             self.objects = {self.name_of(one): one for one in listed["items"]}
+            for name, one in self.objects.items():
+                self.note(name, one)
             self.at = time.time()
             self.changed.notify_all()
         return listed["metadata"]["resourceVersion"]
@@ -210,7 +215,9 @@ class Watch(threading.Thread):
                         if event["type"] == "DELETED":
                             self.objects.pop(self.name_of(event["object"]), None)
                         else:
-                            self.objects[self.name_of(event["object"])] = event["object"]
+                            name = self.name_of(event["object"])
+                            self.objects[name] = event["object"]
+                            self.note(name, event["object"])
                         self.changed.notify_all()
             time.sleep(0.2)
 

@@ -1,12 +1,11 @@
 """Roll-outs of driver containers on the fleet: three nodes without a driver, which NVIDIADrivers divide, and one with a driver of its host."""
 import contextlib
 import json
-import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 from actors import wait_for
-from api import RequestFailed
-from cluster import CommandFailed
+from api import Api, Watch
 from driver_containers import REPOSITORY, ROOT_OF_DRIVER, BareNode, provide
 from fleet import NAMESPACE, Fleet, merged
 from operators import NATIVE, Operator, running_operator
@@ -22,15 +21,34 @@ SYSTEM = "".join(dict(line.split("=", 1) for line in Path("/etc/os-release").rea
                  for key in ("ID", "VERSION_ID"))
 
 
+def container(version: str, programs: Path) -> dict:
+    """The fields that NVIDIADriver and ClusterPolicy.driver have in common."""
+    modules = programs.resolve().parent / "lib/penstock-sim/libpenstock-sim-modules.so"
+    return {"repository": REPOSITORY, "image": "driver", "version": version, "startupProbe": {"periodSeconds": 1, "timeoutSeconds": 30, "failureThreshold": 300},
+            "manager": {"env": [{"name": "LD_PRELOAD", "value": f"/host{modules}"}, {"name": "PENSTOCK_SIM_MODULES", "value": "/sys/module"}]}}
+
+
 def driver(name: str, version: str, team: str, programs: Path, **spec) -> dict:
     """An NVIDIADriver as NVIDIA's documentation has it (walkthrough G). The variables of the manager are those of simulated modules."""
-    modules = programs.resolve().parent / "lib/penstock-sim/libpenstock-sim-modules.so"
     return {"apiVersion": "nvidia.com/v1alpha1", "kind": "NVIDIADriver", "metadata": {"name": name}, "spec": {
-        "driverType": "gpu", "default": False, "nodeSelector": {"team": team}, "repository": REPOSITORY, "image": "driver", "version": version,
+        "driverType": "gpu", "default": False, "nodeSelector": {"team": team}, **container(version, programs),
         "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}], "resources": {"limits": {"memory": "1Gi"}},
-        "startupProbe": {"periodSeconds": 1, "timeoutSeconds": 30, "failureThreshold": 300},
-        "manager": {"env": [{"name": "LD_PRELOAD", "value": f"/host{modules}"}, {"name": "PENSTOCK_SIM_MODULES", "value": "/sys/module"}]},
         "upgradePolicy": {"autoUpgrade": True, "maxParallelUpgrades": 1, "maxUnavailable": "100%"}} | spec}
+
+
+class UpgradeWatch(Watch):
+    """Every value of the label that shows a node's upgrade, in order: a watch leaves out no state of an object, except while the API server is away."""
+
+    def __init__(self, api: Api, nodes: Iterable[str]):
+        super().__init__(api, "nodes")
+        self.seen: dict[str, list[str]] = {node: [] for node in nodes}
+        self.most = [0]  # nodes that were cordoned at the same time
+
+    def note(self, name: str, one: dict):
+        self.most[0] = max(self.most[0], sum("unschedulable" in node["spec"] for node in self.objects.values()))
+        states, now = self.seen.get(name, []), one["metadata"]["labels"].get(STATE, "")
+        if not states or states[-1] != now:
+            states.append(now)
 
 
 class Rollout:
@@ -67,28 +85,15 @@ class Rollout:
     @contextlib.contextmanager
     def watched(self):
         """The states through which each node passes meanwhile, and the most nodes that were cordoned at the same time."""
-        seen: dict[str, list[str]] = {node: [] for node in self.bare}
-        most, end = [0], threading.Event()
-
-        def watch():
-            while not end.wait(0.05):
-                try:
-                    nodes = {one["metadata"]["name"]: one for one in self.fleet.get("nodes")["items"]}
-                except (CommandFailed, RequestFailed):
-                    continue  # the API server is away
-                most[0] = max(most[0], sum("unschedulable" in one["spec"] for one in nodes.values()))
-                for node in self.bare:
-                    state = nodes[node]["metadata"]["labels"].get(STATE, "")
-                    if not seen[node] or seen[node][-1] != state:
-                        seen[node].append(state)
-
-        thread = threading.Thread(target=watch)
-        thread.start()
+        watch = UpgradeWatch(self.fleet.cluster.api, self.bare)
+        watch.start()
+        wait_for(lambda: all(watch.seen.values()), 60, "the nodes to be watched")
         try:
-            yield seen, most
+            yield watch.seen, watch.most
+            last = {node: self.states()[node] for node in self.bare}
+            wait_for(lambda: {node: states[-1] for node, states in watch.seen.items()} == last, 60, "the watch to have seen the nodes as they are", lambda: watch.seen)
         finally:
-            end.set()
-            thread.join()
+            watch.stop()
 
 
 @contextlib.contextmanager
