@@ -57,11 +57,11 @@ class KubeletPeer:
             raise CommandFailed(f"the kubelet, asked for {question}: {said['error']}")
         return said["answer"]
 
-    def lists(self) -> dict[str, set[str]]:
+    def lists(self, vendor: str = "nvidia.com") -> dict[str, set[str]]:
         """Resource name -> allocatable ids, as pod-resources GetAllocatableResources reports; fails if the kubelet does not answer."""
         found: dict[str, set[str]] = {}
         for device in self._ask("allocatable").get("devices", []):
-            if device["resource_name"].startswith("nvidia.com/") and device["device_ids"]:
+            if device["resource_name"].startswith(f"{vendor}/") and device["device_ids"]:
                 found.setdefault(device["resource_name"], set()).update(device["device_ids"])
         return found
 

@@ -115,12 +115,65 @@ def test_a_pod_gets_gpus_of_both_vendors(agent, kubernetes, machine, amd):
     assert len(expected) == 5
     theirs = {file: answer for file, answer in opened(kubernetes, "both").items() if not file[5:].startswith("dri/") or int(re.sub(r"\D", "", file) or 0) % 128 >= first}
     assert set(theirs) == expected and all(MISSING in answer for answer in theirs.values()), theirs
-    files = kubernetes.inside("both", "ls /dev").split()
-    assert len([file for file in files if file.startswith("nvidia") and file[6:].isdigit()]) == 1, files
+    files = kubernetes.inside("both", "find /dev -name 'nvidia*' -type c").split()
+    assert len([file for file in files if re.fullmatch(r"/dev/nvidia\d+", file)]) == 1 and "/dev/nvidiactl" in files, files
+    answers = opened(kubernetes, "both", *files)
+    assert set(answers) == {*files} and all(MISSING in answer for answer in answers.values()), answers
     kubernetes.delete_pod("both")
     amd.errors(2, "umc", uncorrectable=1)
     wait_for_amount(kubernetes, 7)
     assert kubernetes.gpus() == 8
+
+
+def seen_by(kubernetes, pod: str, amd: Amd) -> set[str]:
+    """The partitions whose files the pod's container has."""
+    files = {*kubernetes.inside(pod, "ls /dev/dri").split()}
+    return {f"{amd.id(gpu)}-{part}" for gpu in range(8) for part, minor in enumerate(amd.minors[gpu]) if {f"card{minor - 128}", f"renderD{minor}"} <= files}
+
+
+def given(kubernetes, agent, amd: Amd) -> dict[str, set[str]]:
+    """The partitions of each pod, once the kubelet, the containers and `penstock ps` say the same. Asserts that none has two holders."""
+    def once() -> dict[str, set[str]]:
+        gave = kubernetes.kubelet.gave("amd.com")
+        seen = {pod: seen_by(kubernetes, pod, amd) for pod in gave}
+        for pods in (gave, seen):
+            everything = [device for devices in pods.values() for device in devices]
+            assert len(everything) == len(set(everything)), f"a partition was given twice: {pods}"
+        said: dict[str, set[str]] = {}
+        for holder in agent.holders("pod"):
+            if holder["device"].startswith(tuple(amd.id(gpu) for gpu in range(8))):
+                said.setdefault(holder["pod"], set()).add(holder["device"])
+        last[:] = [gave, seen, said]
+        return gave if gave == seen == said else {}
+    last: list = []
+    return wait_for(once, 120, "kubelet, containers and penstock ps to agree", lambda: last)
+
+
+def test_nothing_is_lost_when_the_agent_or_the_kubelet_is_killed_under_pods(cluster, agent, kubernetes, amd):
+    amd = amd(answers=True)
+    kubernetes.kubectl("label", "node", "n1", f"{PROFILE}=cpx", "--overwrite")
+    wait_for_amount(kubernetes, 64)
+    counts = {"a": 1, "b": 2, "c": 3}
+    for pod, count in counts.items():
+        start_pod(kubernetes, pod, {RESOURCE: count})
+    before = given(kubernetes, agent, amd)
+    assert {pod: len(devices) for pod, devices in before.items()} == counts
+    for killed in (("agent",), ("kubelet",), ("agent", "kubelet")):
+        if "agent" in killed:
+            agent.kill()
+        if "kubelet" in killed:
+            cluster.kill("kubelet")
+            cluster.start("kubelet")
+        if "agent" in killed:
+            agent.start()
+            agent.wait_serving()
+        wait_for(lambda: len(kubernetes.kubelet.lists("amd.com").get(RESOURCE, ())) == 64, 120, f"the list after {killed} was killed", agent.describe)  # noqa: B023
+        assert given(kubernetes, agent, amd) == before, killed
+        assert all(kubernetes.ready(pod) for pod in counts) and amd.modes == ["CPX"] * 8
+    wait_for_amount(kubernetes, 64)
+    start_pod(kubernetes, "rest", {RESOURCE: 64 - 6})
+    after = given(kubernetes, agent, amd)
+    assert after.pop("rest").isdisjoint(set().union(*before.values())) and after == before
 
 
 class Load:

@@ -5,11 +5,14 @@ import os
 import re
 import subprocess
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from amd import Amd
+from answering import Answering
 from dashboards import without_answer
 from monitored import Monitored
 from node import Node, wait_until
@@ -148,6 +151,66 @@ def test_a_wrong_config_json_changes_nothing(node):
     settings(node, GPUConfig={"Fields": ["GPU_HEALTH", "GPU_GFX_ACTIVITY"]})
     wait_until(lambda: set(series(node)) == {"gpu_health", "gpu_gfx_activity"}, "the corrected file", seen=lambda: node.report()["configuration"])
     assert not node.report()["configuration"].get("problem")
+
+
+def test_issue_565_the_page_of_16_mi250x_stays_full_while_one_of_them_hangs(node):
+    """Issues are of ROCm/device-metrics-exporter."""
+    amd = Amd(node.root, "mi250x", gpus=16)
+    hanging, released = Answering(amd.sys / "hanging"), threading.Event()
+
+    def answer() -> bytes:
+        released.wait()
+        return amd.table(5)
+
+    try:
+        hanging.add("metrics", answer)
+        node.start_agent(devices=16)
+        shown(node, lambda now: len(now.get("gpu_edge_temperature", {})) == 16, "all GPUs")
+        amd.link(f"{amd.folder(5)}/gpu_metrics", "hanging/metrics")
+        for gpu in range(16):
+            if gpu != 5:
+                amd.measure(gpu, hotspot=71)
+        fresh = {str(gpu): 62.0 for gpu in range(16) if gpu != 5}
+
+        def others(now: dict) -> dict:
+            assert len(now["gpu_health"]) == 16, "the page is never empty"
+            return {gpu: value for gpu, (_, value) in now["gpu_edge_temperature"].items() if gpu != "5"}
+        shown(node, lambda now: others(now) == fresh, "new values of all others", seen=others)
+        asked = time.monotonic()
+        text = page(node)
+        assert time.monotonic() - asked < 5, "no scrape waits for the GPU"
+        assert len(re.findall(r"^accelerator_power_watts\{", text, re.M)) >= 15
+        assert f'accelerator_healthy{{device="{amd.id(5)}"' in text
+        released.set()
+        shown(node, lambda now: len(now.get("gpu_edge_temperature", {})) == 16 and now["gpu_health"]["5"][1] == 1, "the GPU to be back")
+        node.end_agent()
+    finally:
+        released.set()
+        hanging.close()
+
+
+def test_issue_171_card_model_is_never_empty(node):
+    """Where the board has no product number it is the name of the GPU, and where it has no name either, that of its PCI number."""
+    amd = Amd(node.root, "mi308x")
+    (amd.sys / amd.folder(1) / "product_name").unlink()
+    node.start_agent()
+    found = shown(node, lambda now: len(now.get("gpu_health", {})) == 8, "all GPUs")["gpu_health"]
+    assert [found[str(gpu)][0]["card_model"] for gpu in range(3)] == ["AMD Instinct MI308X OAM", "AMD Instinct MI308X", "AMD Instinct MI308X OAM"]
+
+
+def test_known_issues_a_virtual_function_without_serial_product_number_and_ras_has_all_else(node):
+    """AMD's documentation, "Known issues": empty labels in guests, counters that are gauges, energy in µJ and memory in MB: its names have them, Penstock's own do not."""
+    amd = Amd(node.root, "guest", metrics="1.8")
+    node.start_agent()
+    found = shown(node, lambda now: len(now.get("gpu_junction_temperature", {})) == 8 and len(now.get("gpu_health", {})) == 8, "all GPUs")
+    labels, healthy = found["gpu_health"]["3"]
+    assert healthy == 1 and labels["card_model"] == "AMD Instinct MI300X" and labels.get("serial_number", "") == ""
+    assert not [name for name in found if "_ecc_" in name], "without RAS nothing is known of errors"
+    assert {name: found[name]["3"][1] for name in ("gpu_energy_consumed", "gpu_total_vram")} == {"gpu_energy_consumed": 9_000_000, "gpu_total_vram": 196608}
+    text = page(node)
+    assert "# TYPE gpu_energy_consumed gauge" in text and "# TYPE accelerator_energy_joules_total counter" in text
+    assert re.search(rf'^accelerator_memory_bytes\{{device="{amd.id(3)}"[^}}]*\}} {192 << 30}$', text, re.M), "bytes"
+    assert re.search(rf'^accelerator_energy_joules_total\{{device="{amd.id(3)}"[^}}]*\}} 9$', text, re.M), "J"
 
 
 # --- AMD's dashboards -----------------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ import contextlib
 import re
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -70,6 +71,23 @@ def test_errors_of_the_time_before_the_first_start_count_since_the_driver_was_lo
     node.start_agent(devices=15)
     wait_for(node, amd.id(2), "unhealthy", "fatal hardware error")
     assert state(node, amd.id(1)) == "healthy"
+
+
+def test_pr_195_a_gpu_whose_node_leaves_the_topology_is_withheld_and_comes_back_with_it(node):
+    amd = Amd(node.root, model="mi210")
+    node.start_agent(devices=16)
+    amd.topology(skip=(2,))
+    left = time.monotonic()
+    wait_for(node, amd.id(2), "gone", f"no longer present: its PCI function {amd.address(2)} is bound to the driver amdgpu")
+    assert time.monotonic() - left < 5, "polls are 100 ms apart here"
+    assert f"its PCI function {amd.address(2)} is bound to the driver amdgpu" in node.penstock("status").stdout
+    refused = node.penstock("run", "--wait", "0", "--device", amd.id(2), "--", "true", check=False)
+    assert refused.returncode == 124 and f"{amd.id(2)}: no longer present" in refused.stderr, refused.stderr
+    assert [state(node, amd.id(gpu)) for gpu in range(8) if gpu != 2] == ["healthy"] * 7
+    assert node.penstock("run", "--wait", "1m", "--device", amd.id(6), "--", "true").returncode == 0
+    amd.topology()
+    wait_for(node, amd.id(2), "healthy")
+    assert node.penstock("run", "--wait", "1m", "--device", amd.id(2), "--", "true").returncode == 0
 
 
 def test_a_reset_is_of_all_gpus_of_its_hive(node):

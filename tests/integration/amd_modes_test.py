@@ -1,6 +1,7 @@
 """AMD's GPUs change their compute mode: by the Node's label of AMD's Device Config Manager (DCM), with its file, its states and its Events. The files of the mode answer
 as the kernel does. Needs root, to mount them."""
 import contextlib
+import dataclasses
 import json
 import os
 import re
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from amd import profile
+from amd import Slow, profile
 from amd_switching import AGAIN, CHANGED, WISH, Switching
 from node import wait_until
 
@@ -101,6 +102,107 @@ def test_what_is_wrong_with_a_profile_is_said_with_its_place_and_nothing_changes
     wait_until(lambda: "InvalidJSONInConfigMap" in node.events(), "the Event", seen=node.events)
     node.write(cpx=profile(("CPX", 8)))
     node.wish("cpx")
+    node.until("success")
+
+
+def test_modes_that_the_driver_refuses_are_explained_and_touch_no_other_gpu(switching):
+    """During a reset the driver answers EPERM, and EINVAL to a mode that the memory mode does not allow."""
+    node = switching()
+    node.kubelet.healthy(8, "amd.com/gpu")
+    fits = node.amd.model.fits
+    node.amd.resetting.add(1)
+    node.amd.model = dataclasses.replace(node.amd.model, fits=fits | {"DPX": ("NPS2",)})
+    others = {node.amd.id(gpu) for gpu in (0, 3, 5, 6, 7)}
+    node.kubelet.steady("amd.com/gpu")
+    node.wish("some")
+    whys = {"1": "the driver refuses CPX (EPERM): the GPU is being reset, or is a virtual function, whose host sets the mode",
+            "4": "the driver does not accept DPX (EINVAL) in the memory mode NPS1; the GPU has SPX, DPX, QPX, CPX"}
+
+    def named() -> dict[str, str]:
+        """Of "1: …EPERM…; 4: …"."""
+        parts = re.split(r"(?:^|; )([0-7](?:, [0-7])*): ", node.layout().get("reason", ""))[1:]
+        return dict(zip(parts[::2], parts[1::2]))
+    wait_until(lambda: named().keys() == whys.keys() and all(why in named().get(gpu, "") for gpu, why in whys.items()), "the two reasons", CHANGED, seen=node.layout)
+    node.until("failure")
+    assert node.amd.modes == ["SPX", "SPX", "CPX", "SPX", "SPX", "SPX", "SPX", "SPX"]
+    wait_until(lambda: node.events()[-1:] == ["PartitionFailure"], "the Event", seen=node.events)
+    assert all(why in node.node.penstock("status").stdout for why in whys.values())
+    node.kubelet.healthy(7, "amd.com/gpu")  # where most GPUs are whole, partitions are not offered
+    assert others <= {*node.kubelet.steady("amd.com/gpu")}, "the others never missed a list"
+    node.amd.resetting.clear()
+    node.amd.model = dataclasses.replace(node.amd.model, fits=fits)
+    node.put(**{WISH: "some", AGAIN: "1"})
+    wait_until(lambda: node.amd.modes == ["SPX", "CPX", "CPX", "SPX", "DPX", "SPX", "SPX", "SPX"], "what was refused to be tried again", CHANGED, seen=node.layout)
+    node.until("success")
+
+
+def under_way(node: Switching, gpu: int = 2) -> Slow:
+    """A change of all GPUs of which that of one takes time."""
+    slow = node.amd.slow[gpu] = Slow()
+    node.wish("cpx")
+    assert slow.begun.wait(CHANGED), (node.layout(), node.node.log()[-3000:])
+    return slow
+
+
+def no_change_is_under_way(node: Switching) -> bool:
+    return json.loads((node.node.state_dir / "changes.json").read_text())["changes"] == []
+
+
+def test_a_profile_that_means_something_else_during_its_change_is_followed(switching):
+    node = switching()
+    slow = under_way(node)
+    wait_until(lambda: "being divided as cpx" in str(node.node.report()["devices"]), "the change to be explained", seen=node.node.report)
+    node.write(cpx=profile(("DPX", 8)))
+    wait_until(lambda: node.node.log().count("layout applied") == 2, "the agent to follow the file", seen=lambda: node.node.log()[-3000:])
+    assert node.amd.modes[2] == "SPX" and node.layout()["state"] == "pending"
+    slow.end.set()
+    node.until("success")
+    assert node.amd.modes == ["DPX"] * 8
+    node.kubelet.healthy(16, "amd.com/gpu")
+    wait_until(lambda: no_change_is_under_way(node), "the journal to be empty")
+    assert {gpu: [mode for one, mode in node.amd.written if one == gpu][-1] for gpu in range(8)} == dict.fromkeys(range(8), "DPX")
+
+
+def test_a_profile_that_vanishes_or_becomes_invalid_during_its_change_is_said_and_the_last_valid_one_applies(switching):
+    node = switching()
+    slow = under_way(node)
+    others = {"spx": profile(("SPX", 8))}
+    for text, event, words in (
+            (json.dumps({"gpu-config-profiles": others}), "NonExistentProfile", '"cpx" is not among the layouts in'),
+            (json.dumps({"gpu-config-profiles": others | {"cpx": profile(("APX", 8))}}), "InvalidComputeType", 'is "APX"; it can be SPX, DPX'),
+            ('{"gpu-config-profiles": {"cpx"', "InvalidJSONInConfigMap", "config.json:1:"),
+            (None, "ConfigMapNotPresent", "config.json")):
+        if text is None:
+            node.file.unlink()
+        else:
+            node.file.with_name("new").write_text(text)
+            node.file.with_name("new").rename(node.file)
+        wait_until(lambda: node.events()[-1:] == [event], event, seen=node.events)  # noqa: B023
+        wait_until(lambda: words in node.layout().get("reason", ""), "the reason", seen=node.layout)  # noqa: B023
+        assert node.layout()["state"] == "failed" and node.amd.modes[2] == "SPX"
+    slow.end.set()
+    node.kubelet.healthy(64, "amd.com/gpu")
+    wait_until(lambda: no_change_is_under_way(node), "the journal to be empty")
+    assert node.amd.modes == ["CPX"] * 8 and sorted(node.amd.written) == [(gpu, "CPX") for gpu in range(8)], "each was written once"
+    assert "config.json" in node.layout()["reason"], "the file is still missing"
+    node.until("failure")
+    node.write(cpx=profile(("CPX", 8)))
+    node.until("success")
+    assert len(node.amd.written) == 8
+
+
+def test_a_profile_that_fits_no_machine_during_its_change_leaves_each_gpu_in_one_mode(switching):
+    node = switching()
+    slow = under_way(node)
+    node.write(cpx=profile(("CPX", 9)))
+    wait_until(lambda: node.node.log().count("layout applied") == 2, "the agent to follow the file", seen=lambda: node.node.log()[-3000:])
+    slow.end.set()
+    node.until("failure")
+    wait_until(lambda: "is for 9 devices" in node.layout().get("reason", ""), "the reason", seen=node.layout)
+    wait_until(lambda: no_change_is_under_way(node), "the journal to be empty")
+    node.kubelet.healthy(sum(node.amd.parts(gpu) for gpu in range(8)), "amd.com/gpu")
+    assert node.amd.modes == ["CPX"] * 8, "as the last valid file says"
+    node.write(cpx=profile(("CPX", 8)))
     node.until("success")
 
 
@@ -222,6 +324,50 @@ def test_a_request_of_a_memory_mode_stays_with_the_driver_and_is_followed_by_ano
     assert (node.amd.memory, node.amd.modes) == ("NPS1", ["CPX"] * 8)
 
 
+def is_withdrawn(node: Switching) -> bool:
+    report = node.node.report()
+    return not [one for one in report["devices"] if one["vendor"] == "amd" and one["health"]["state"] == "healthy"] and any(
+        vendor["vendor"] == "amd" and "modprobe amdgpu" in vendor.get("reason", "") for vendor in report["vendors"])
+
+
+def test_a_driver_that_goes_between_the_write_of_a_mode_and_its_reading_is_the_reason(switching):
+    node = switching()
+    node.kubelet.healthy(8, "amd.com/gpu")
+    node.amd.unloads_after = 2
+    node.wish("cpx")
+    wait_until(lambda: is_withdrawn(node), "the GPUs to go", CHANGED, seen=node.node.report)
+    why = "AMD's driver was unloaded while the mode was being changed"
+    wait_until(lambda: re.search(rf'device not divided.*{node.amd.id(2)}.*{why}', node.node.log()), "the change to end", CHANGED, seen=lambda: node.node.log()[-3000:])
+    said = (why, "AMD's driver was unloaded: ", "no device is there that it divides: see the state of the driver")
+    wait_until(lambda: any(one in node.layout().get("reason", "") for one in said), "the reason", CHANGED, seen=node.layout)
+    wait_until(lambda: no_change_is_under_way(node), "the journal to be empty")
+    assert "had no effect" not in node.node.log()
+    node.kubelet.healthy(0, "amd.com/gpu")
+    node.amd.unloads_after = None
+    node.amd.load()
+    node.put(**{WISH: "cpx", AGAIN: "1"})  # else those that failed are tried again after a pause
+    wait_until(lambda: node.amd.modes == ["CPX"] * 8, "the GPUs of the driver that came back to be divided", CHANGED, seen=lambda: (node.amd.modes, node.layout()))
+    node.until("success")
+    node.kubelet.healthy(64, "amd.com/gpu")
+
+
+def test_a_driver_that_goes_while_a_memory_mode_waits_for_it_brings_the_mode_when_it_returns(switching):
+    node = switching()
+    node.kubelet.healthy(8, "amd.com/gpu")
+    node.write(nps4=profile(("CPX", 8), memory="NPS4"))
+    node.wish("nps4")
+    awaited(node)
+    node.amd.unload()
+    wait_until(lambda: is_withdrawn(node), "the GPUs to go", CHANGED, seen=node.node.report)
+    node.kubelet.healthy(0, "amd.com/gpu")
+    assert node.layout()["state"] == "failed" and "NPS4 was requested" in node.layout()["reason"]
+    node.amd.load()
+    node.until("success")
+    assert (node.amd.memory, node.amd.modes) == ("NPS4", ["CPX"] * 8)
+    assert node.amd.written.count((0, "NPS4")) == 1, "it was in force"
+    node.kubelet.healthy(64, "amd.com/gpu")
+
+
 def test_the_driver_is_loaded_again_once_no_gpu_is_in_use(switching):
     node = switching(reloads="idle")
     node.kubelet.healthy(8, "amd.com/gpu")
@@ -282,3 +428,15 @@ def test_an_agent_that_ends_while_the_driver_is_loaded_again_leaves_it_loaded(sw
     assert node.amd.loads == ["-r amdgpu", "amdgpu"] * 2, "the next agent cannot know what became of the first"
     assert (node.amd.memory, node.amd.modes) == ("NPS4", ["CPX"] * 8)
     node.kubelet.healthy(64, "amd.com/gpu")
+
+
+def test_walkthrough_q_with_a_bmcs_card_63_partitions_are_served_and_the_missing_one_is_said(switching):
+    node = switching(board=True)
+    node.kubelet.healthy(8, "amd.com/gpu")
+    node.wish("cpx")
+    node.until("success")
+    node.kubelet.healthy(63, "amd.com/gpu")
+    said = "it has 7 of the 8 partitions of the mode CPX; missing: 7, because all 64 minors of DRM are taken, by cards that are not of this driver, too: card0"
+    wait_until(lambda: said in node.node.penstock("status").stdout, "the partition that is missing to be named", seen=lambda: node.node.penstock("status").stdout)
+    assert [one["id"] for one in node.node.report()["devices"] if one.get("warning")] == [node.amd.id(7)]
+    assert node.layout()["state"] == "success"

@@ -115,24 +115,27 @@ def test_rocm_smi_counts_the_same_errors(node):
     wait_until(lambda: "3 uncorrectable errors in block sdma" in whole(node)[2]["health"].get("reason", ""), "the errors", seen=lambda: whole(node)[2])
 
 
+def shown_by_61(amd: Amd) -> list[tuple[str, str, str]]:
+    """Of each partition that Debian 13's rocm-smi shows: the id of its GPU, its place, its mode."""
+    return [(f"GPU-{other['Unique ID'].removeprefix('0x')}", other["PCI Bus"].lower(), other["Compute Partition"])
+            for other in rocm_smi(amd, "--showuniqueid", "--showbus", "--showcomputepartition", program=downloads.rocm_smi())]
+
+
+def said_of_parts(node: Node) -> list[tuple[str, str, str]]:
+    """The same as Penstock says it. A GPU of which Linux made seven partitions is in the mode of eight."""
+    modes = {0: "SPX", 2: "DPX", 7: "CPX", 8: "CPX"}
+    return [(one["id"], f"{one['pci'][:-1]}{part}", modes[one.get("parts", 0)]) for one in whole(node) for part in range(one.get("parts", 0) or 1)]
+
+
 def test_rocm_smi_of_debian_13_knows_the_partitions_and_a_mode_that_it_sets_is_served(node):
     """Its bus numbers have the partition in place of the function."""
     amd = Amd(node.root, answers=True)
     node.start_agent()
-
-    def shown() -> list[tuple[str, str, str]]:
-        return [(f"GPU-{other['Unique ID'].removeprefix('0x')}", other["PCI Bus"].lower(), other["Compute Partition"])
-                for other in rocm_smi(amd, "--showuniqueid", "--showbus", "--showcomputepartition", program=downloads.rocm_smi())]
-
-    def said() -> list[tuple[str, str, str]]:
-        modes = {0: "SPX", 2: "DPX", 8: "CPX"}
-        return [(one["id"], f"{one['pci'][:-1]}{part}", modes[one.get("parts", 0)]) for one in whole(node) for part in range(one.get("parts", 0) or 1)]
-
-    assert shown() == said() and len(said()) == 8
+    assert shown_by_61(amd) == said_of_parts(node) and len(said_of_parts(node)) == 8
     for mode, count in (("CPX", 15), ("DPX", 9), ("SPX", 8)):
         assert f"Successfully set compute partition to {mode}" in read(amd, *downloads.rocm_smi(), "--device", "2", "--setcomputepartition", mode)
-        wait_until(lambda: len(said()) == count, f"the parts of {mode}", seen=said)  # noqa: B023
-        assert shown() == said()
+        wait_until(lambda: len(said_of_parts(node)) == count, f"the parts of {mode}", seen=lambda: said_of_parts(node))  # noqa: B023
+        assert shown_by_61(amd) == said_of_parts(node)
     assert amd.written == [(2, "CPX"), (2, "DPX"), (2, "SPX")]
 
 
@@ -160,6 +163,7 @@ def test_the_topology_of_a_real_machine_with_63_partitions_is_read_by_others_and
     assert [one["id"] for one in whole(node)] == ["GPU-" + other["Unique ID"].removeprefix("0x") for other in theirs] and len(theirs) == 8
     assert [one["PCI Bus"].lower() for one in theirs] == [amd.address(gpu) for gpu in range(8)]
     assert read(amd, "lspci", "-n", "-d", "1002:").count("1200: 1002:74a1") == 8
+    assert shown_by_61(amd) == said_of_parts(node) and len(said_of_parts(node)) == 63
     with drm_collector(amd, node.home) as shown:
         # It reads card0 to card9 only: the BMC's, GPU 0 with seven partitions, GPU 1.
         assert re.findall(r'node_drm_card_info\{.*unique_id="(\w+)"', shown) == [one["id"].removeprefix("GPU-") for one in whole(node)[:2]], shown

@@ -2,6 +2,7 @@
 handed to containers with exactly their files. On a machine without AMD's driver no process runs for it."""
 import contextlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from amd import RENDER, VIDEO, Amd
-from monitored import Kubelet, OtherPlugin
+from monitored import Kubelet, OtherPlugin, Refused
 from node import Node, wait_until
 
 
@@ -219,6 +220,55 @@ def kubelet(node, request):
     node.kubelet = kubelet.dir
     yield kubelet
     kubelet.stop()
+
+
+def test_issue_202_a_gpu_with_a_process_that_is_left_over_is_not_handed_out(node, kubelet):
+    """One that runs in no container, and one that has ended and is not collected."""
+    amd = Amd(node.root, model="mi210")
+    node.start_agent(devices=16)
+    kubelet.healthy(8, "amd.com/gpu")
+    runs, ended = subprocess.Popen(["sleep", "1000"]), subprocess.Popen(["true"])
+    try:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        for process, gpu in ((runs, 3), (ended, 5)):
+            amd.process(process.pid, gpus=(gpu,))
+        found = {(amd.id(3), runs.pid), (amd.id(5), ended.pid)}
+
+        def outside() -> set[tuple]:
+            return {(one["device"], pid) for one in node.holders() if one["state"] == "outside" for pid in one["pids"]}
+        wait_until(lambda: outside() == found, "the processes to be found", seen=node.holders)
+        kubelet.healthy(6, "amd.com/gpu")
+        rows = [line for line in node.penstock("status").stdout.splitlines() if "outside" in line]
+        assert len(rows) == 2 and all("Instinct MI210" in row for row in rows), node.penstock("status").stdout
+        for gpu in (3, 5):
+            with pytest.raises(Refused, match="in use by a process of root to which it is not allocated"):
+                kubelet.take("ml", "next", "amd.com/gpu", [amd.id(gpu)])
+        assert {amd.id(3), amd.id(5)}.isdisjoint(kubelet.start("ml", "others", 6, "amd.com/gpu"))
+        for process in (runs, ended):
+            amd.ends(process.pid)
+        wait_until(lambda: not outside(), "the GPUs to be free", seen=node.holders)
+        kubelet.healthy(8, "amd.com/gpu")
+        kubelet.take("ml", "next", "amd.com/gpu", [amd.id(3)])
+    finally:
+        runs.kill()
+        runs.wait()
+        ended.wait()
+
+
+def test_shares_of_a_gpu_are_offered_and_isolate_nothing(node, kubelet):
+    amd = Amd(node.root, model="mi210")
+    node.config.write_text(f"{node.config.read_text()}sharing: {{rules: [{{resource: amd.com/gpu, strategy: time-slicing, replicas: 4}}]}}\n")
+    node.start_agent(devices=16)
+    kubelet.healthy(8 * 4, "amd.com/gpu")
+    kubelet.healthy(8)
+    [share] = kubelet.start("ml", "train", 1, "amd.com/gpu")
+    device = devices(node)[share.split("::")[0]]
+    given = " ".join(urllib.parse.unquote(one) for one in kubelet.given())
+    assert len(re.findall(r"/dev/(?:kfd|dri/\w+)", given)) >= 3
+    assert (device["sharing"], device["shares"], device["isolation"]) == ("time-slicing", 4, "none")
+    assert {one["isolation"] for one in node.report()["devices"] if one["vendor"] == "nvidia"} == {"hardware"}
+    rows = [line for line in node.penstock("status").stdout.splitlines() if "Instinct MI210" in line]
+    assert len(rows) == 8 and all(re.search(r"\bnone\b", row) for row in rows), rows
 
 
 def waits_for(node: Node) -> str:

@@ -9,10 +9,11 @@ import shutil
 import stat
 import struct
 import subprocess
+import threading
 import time
 from pathlib import Path
 
-from answering import Answering, in_memory, unmount
+from answering import Answering, Later, in_memory, unmount
 
 UNKNOWN = 0xffff  # a 16-bit field of gpu_metrics that has no value
 OTHER, PCIE, XGMI = 1, 2, 11  # types of links (CRAT_IOLINK_TYPE_…)
@@ -20,6 +21,9 @@ OTHER, PCIE, XGMI = 1, 2, 11  # types of links (CRAT_IOLINK_TYPE_…)
 
 PARTS = {"SPX": 1, "DPX": 2, "QPX": 4}  # CPX: one for each chiplet
 NODES = "class/kfd/kfd/topology/nodes"
+# What the kernel shows of a PCI function whatever driver has it.
+OF_PCI = {"uevent", "config", "resource", "vendor", "device", "class", "subsystem_vendor", "subsystem_device", "revision", "irq", "numa_node", "local_cpulist",
+          "max_link_speed", "current_link_speed", "max_link_width", "current_link_width"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +67,8 @@ MI300X = Model(0x74a1, "AMD Instinct MI300X OAM", "102-G30211-00", 90402, 304, 1
 MI308X = Model(0x74a2, "AMD Instinct MI308X OAM", "", 90402, 80, 192 << 30, OAMS, 4, {mode: MI300[mode] for mode in ("SPX", "DPX", "CPX")}, "NPS1, NPS4")
 MI355X = Model(0x75a3, "AMD Instinct MI355 OAM", "", 90500, 256, 288 << 30, OAMS, 8, MI350, "NPS1, NPS2")
 MI210 = Model(0x740f, "AMD Instinct MI210", "102-D67305-00", 90010, 104, 64 << 30, (0x63, 0x43, 0x03, 0x27, 0xe3, 0xc3, 0x83, 0xa3), hive=4)
-MI250X = Model(0x7408, "AMD Instinct MI250X", "102-D65209-0C", 90010, 110, 64 << 30, (0xc1, 0xc6, 0xc9, 0xce, 0xd1, 0xd6, 0xd9, 0xde), dies=2)
+MI250X = Model(0x7408, "AMD Instinct MI250X", "102-D65209-0C", 90010, 110, 64 << 30,
+               (0xc1, 0xc6, 0xc9, 0xce, 0xd1, 0xd6, 0xd9, 0xde, 0x31, 0x36, 0x39, 0x3e, 0x41, 0x46, 0x49, 0x4e), dies=2)
 MACHINES = {
     "mi300x": Machine(MI300X),
     "mi308x": Machine(MI308X),
@@ -72,6 +77,9 @@ MACHINES = {
     "mi250x": Machine(MI250X),
     # On the machine of penstock-sim that has NVIDIA's GPUs, whose display devices come first.
     "two-vendors": Machine(MI210, first=16),
+    # A virtual machine with a virtual function of each GPU, of which its driver reads no EEPROM and counts no errors.
+    "guest": Machine(dataclasses.replace(MI300X, device=0x74b5, fits={}, memory_modes=""),
+                     absent=tuple(f"{{{gpu}}}/{name}" for gpu in range(8) for name in ("serial_number", "product_name", "product_number", "manufacturer", "ras"))),
     # Partitions of a GPU have the nodes of KFD from 2 + 8 * GPU on.
     "oddities": Machine(
         MI300X, mode="CPX", board=True, spelling=("_", "."), same_id=(1, 2),
@@ -82,6 +90,13 @@ MACHINES = {
 }
 VIDEO, RENDER = 44, 106  # groups of the device files, as on Debian
 MINORS = 64  # of cards, and of render nodes
+
+
+class Slow:
+    """A change of a GPU's mode that takes until `end` is set. `begun` is set while it is under way."""
+
+    def __init__(self):
+        self.begun, self.end = threading.Event(), threading.Event()
 
 
 def link(kind: int, start: int, end: int, weight: int) -> dict:
@@ -134,7 +149,9 @@ class Amd:
         self.generation = 1
         self.written: list[tuple[int, str]] = []  # modes that were written, by GPU
         self.ignores: set[int] = set()  # GPUs whose writes succeed and change nothing
-        self.resetting: set[int] = set()
+        self.resetting: set[int] = set()  # GPUs whose writes are refused
+        self.slow: dict[int, Slow] = {}  # GPUs whose modes change slowly
+        self.unloads_after: int | None = None  # the GPU after whose change of mode the driver is unloaded
         self.requested: dict[int, str] = {}  # memory modes, which take effect with `reload`
         self.loads: list[str] = []  # what `modprobe` was called with
         self.readings: dict[int, dict] = {}
@@ -142,9 +159,6 @@ class Amd:
         if self.in_memory:
             in_memory(self.sys / "class/kfd", inside)  # 4,000 files at each change of a mode
         self.answering = Answering(self.sys / "answering", inside) if answers else None
-        self.write("module/amdgpu/initstate", "live\n")
-        self.write("class/kfd/kfd/dev", "511:0\n")
-        self.node("kfd", 511, 0, RENDER)
         self.modes = [self.machine.mode] * gpus
         self.minors = self.probe()
         self.processes: dict[int, tuple] = {}  # of KFD, by pid: their GPUs
@@ -196,8 +210,11 @@ class Amd:
         return f"devices/pci0000:00/{self.address(gpu)}"
 
     def probe(self) -> list[list[int]]:
-        """PCI functions with their DRM devices, and the platform devices of possible partitions, in the order in which the driver makes them. Returns the
-        render nodes' minors of each GPU; there are none left for the last partition where the BMC has a card."""
+        """The module and its control file, PCI functions with their DRM devices, and the platform devices of possible partitions, in the order in which the driver makes them.
+        Returns the render nodes' minors of each GPU; there are none left for the last partition where the BMC has a card."""
+        self.write("module/amdgpu/initstate", "live\n")
+        self.write("class/kfd/kfd/dev", "511:0\n")
+        self.node("kfd", 511, 0, RENDER)
         free = list(range(self.machine.first, MINORS - (1 if self.machine.board else 0)))
         minors, xcps = [], 0
         if self.machine.board:
@@ -293,15 +310,16 @@ class Amd:
     def answer(self, gpu: int):
         """The files of a GPU's modes and of its measurements answer."""
         self.answering.add(f"{self.address(gpu)}-metrics", lambda: self.table(gpu))
+        if self.model.fits:
+            self.answering.add(f"{self.address(gpu)}-mode", lambda: f"{self.modes[gpu]}\n", lambda text: self.written_to(gpu, text))
+            self.answering.add(f"{self.address(gpu)}-memory", lambda: f"{self.memory}\n", lambda text: self.requests(gpu, text))
+        self.show_answers(gpu)
+
+    def show_answers(self, gpu: int):
         self.link(f"{self.folder(gpu)}/gpu_metrics", f"answering/{self.address(gpu)}-metrics")
-        if not self.model.fits:
-            return
-        name = f"{self.address(gpu)}-mode"
-        self.answering.add(name, lambda: f"{self.modes[gpu]}\n", lambda text: self.written_to(gpu, text))
-        self.link(f"{self.folder(gpu)}/current_compute_partition", f"answering/{name}")
-        memory = f"{self.address(gpu)}-memory"
-        self.answering.add(memory, lambda: f"{self.memory}\n", lambda text: self.requests(gpu, text))
-        self.link(f"{self.folder(gpu)}/current_memory_partition", f"answering/{memory}")
+        if self.model.fits:
+            self.link(f"{self.folder(gpu)}/current_compute_partition", f"answering/{self.address(gpu)}-mode")
+            self.link(f"{self.folder(gpu)}/current_memory_partition", f"answering/{self.address(gpu)}-memory")
 
     def requests(self, gpu: int, text: str):
         """As current_memory_partition_store (Linux, drivers/gpu/drm/amd/amdgpu/amdgpu_gmc.c): nothing changes before the driver is loaded again, and a request of the
@@ -315,6 +333,9 @@ class Amd:
 
     def written_to(self, gpu: int, text: str):
         """As amdgpu_gfx_set_compute_partition (Linux, drivers/gpu/drm/amd/amdgpu/amdgpu_gfx.c, amdgpu_xcp.c, aqua_vanjaram.c)."""
+        if (slow := self.slow.get(gpu)) and not slow.end.is_set():
+            slow.begun.set()
+            raise Later(slow.end)
         mode = next((word for word in self.model.fits if text.upper().startswith(word)), None)
         self.written.append((gpu, text.strip()))
         if mode is None or self.memory not in self.model.fits[mode]:
@@ -327,6 +348,8 @@ class Amd:
             raise OSError(errno.EBUSY, text)
         if gpu not in self.ignores:
             self.switch(mode, gpus=(gpu,))
+        if gpu == self.unloads_after:
+            self.unload()
 
     def process(self, pid: int, gpus: tuple = ()):
         """A process that has opened /dev/kfd, and has these GPUs."""
@@ -493,14 +516,17 @@ class Amd:
         return bytes(table)
 
     def reload(self):
-        """As rmmod and modprobe of amdgpu, of which only the end can be seen: the module's folder is another one, the last request of a memory mode is that of all GPUs that
-        xGMI links, and they have the first compute mode that fits."""
+        """As rmmod and modprobe of amdgpu, of which only the end can be seen: the module's folder is another one, and the modes are those of a driver that starts."""
         shutil.rmtree(self.sys / "module/amdgpu", ignore_errors=True)
         self.write("module/amdgpu/initstate", "live\n")
         if self.model.fits:
-            memory = next(reversed(self.requested.values()), self.memory)
-            self.requested.clear()
-            self.switch(next(mode for mode, memories in self.model.fits.items() if memory in memories), memory=memory)
+            self.start_modes()
+
+    def start_modes(self):
+        """The last request of a memory mode is that of all GPUs that xGMI links, and they have the first compute mode that fits."""
+        memory = next(reversed(self.requested.values()), self.memory)
+        self.requested.clear()
+        self.switch(next(mode for mode, memories in self.model.fits.items() if memory in memories), memory=memory)
 
     def modprobe(self):
         """The machine has a modprobe, which waits while there is a FIFO /gate and fails where a process of KFD is, and a shell for those who enter its root."""
@@ -533,5 +559,21 @@ class Amd:
         for file in self.made:
             file.unlink()
             (self.sys / "class/drm" / file.name).unlink(missing_ok=True)
+        self.made.clear()
         for gpu in range(self.gpus):
-            shutil.rmtree(self.sys / self.folder(gpu) / "drm")
+            (self.sys / f"class/hwmon/hwmon{gpu}").unlink(missing_ok=True)
+            for file in (self.sys / self.folder(gpu)).iterdir():
+                if not file.is_symlink() and file.is_dir():  # what answers may be waiting for this
+                    shutil.rmtree(file)
+                elif file.name not in OF_PCI:
+                    file.unlink()
+
+    def load(self):
+        """As modprobe amdgpu after `unload`."""
+        self.minors = self.probe()
+        for gpu in range(self.gpus if self.answering else 0):
+            self.show_answers(gpu)
+        if self.model.fits:
+            self.start_modes()
+        else:
+            self.switch(self.machine.mode)

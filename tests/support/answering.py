@@ -42,8 +42,16 @@ def unmount(folder: Path, inside: tuple = ()):
     libc.umount2(os.fsencode(folder), MNT_DETACH)  # fails where it is mounted only there
 
 
+class Later(Exception):
+    """Raised by a function whose answer takes time: it is called once more when the event is set. Other files answer meanwhile."""
+
+    def __init__(self, until: threading.Event):
+        super().__init__()
+        self.until = until
+
+
 class Answering:
-    """Mounted on `folder` until it is closed. The functions are called on a thread of their own, one at a time. `inside`: the command that enters the mount namespace to
+    """Mounted on `folder` until it is closed. The functions are called on threads of its own, one at a time. `inside`: the command that enters the mount namespace to
     mount it in, if that is not this process's."""
 
     def __init__(self, folder: Path, inside: tuple = ()):
@@ -56,6 +64,8 @@ class Answering:
             subprocess.run([*inside, "mount", "-i", "-t", "fuse", "-o", options, "answering", folder], check=True, pass_fds=[self.device])
         elif libc.mount(b"answering", os.fsencode(folder), b"fuse", 0, options.encode()) != 0:
             raise OSError(ctypes.get_errno(), f"cannot mount {folder}: {os.strerror(ctypes.get_errno())}")
+        self.one_at_a_time = threading.Lock()
+        self.later: list[tuple[threading.Event, threading.Thread]] = []
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()
 
@@ -63,8 +73,11 @@ class Answering:
         self.files.append((name, read, write))
 
     def close(self):
+        for until, _ in self.later:
+            until.set()
         unmount(self.folder, self.inside)
-        self.thread.join(60)
+        for thread in (self.thread, *(thread for _, thread in self.later)):
+            thread.join(60)
         os.close(self.device)
 
     def serve(self):
@@ -79,11 +92,24 @@ class Answering:
             if code in UNANSWERED:
                 continue
             try:
-                failed, answer = 0, self.answer(code, node, request[40:])
-            except OSError as error:
-                failed, answer = -error.errno, b""
-            with contextlib.suppress(OSError):  # the program was killed meanwhile
-                os.write(self.device, struct.pack("<IiQ", 16 + len(answer), failed, unique) + answer)
+                self.reply(code, unique, node, request[40:])
+            except Later as later:
+                thread = threading.Thread(target=self.reply_after, args=(later.until, code, unique, node, request[40:]), daemon=True)
+                self.later.append((later.until, thread))
+                thread.start()
+
+    def reply(self, code: int, unique: int, node: int, body: bytes):
+        try:
+            with self.one_at_a_time:
+                failed, answer = 0, self.answer(code, node, body)
+        except OSError as error:
+            failed, answer = -error.errno, b""
+        with contextlib.suppress(OSError):  # the program was killed meanwhile
+            os.write(self.device, struct.pack("<IiQ", 16 + len(answer), failed, unique) + answer)
+
+    def reply_after(self, until: threading.Event, *request):
+        until.wait()
+        self.reply(*request)
 
     def answer(self, code: int, node: int, body: bytes) -> bytes:
         if code == INIT:

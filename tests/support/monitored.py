@@ -38,6 +38,10 @@ class Kubelet:
         """Starts a pod; returns the ids of its devices."""
         return self._do("start", namespace, pod, container, resource, count)
 
+    def take(self, namespace: str, pod: str, resource: str, ids: list[str], container: str = "main"):
+        """Starts a pod with these devices, whatever their health: as the kubelet does with a list that is just being replaced."""
+        self._do("take", namespace, pod, container, resource, *ids)
+
     def given(self) -> list[str]:
         """What the pod that was started last gets: variables, device files and mounts."""
         return self._do("given")

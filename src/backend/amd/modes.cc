@@ -61,6 +61,12 @@ std::string InTheWay(const Machine& machine, const std::string& proc_root, const
          "; end " + (processes.size() == 1 ? "it" : "them") + " (named in the agent's log)";
 }
 
+/// A file that is not there, or says nothing, may have gone with the driver, and then that counts.
+Error UnlessUnloaded(const Machine& machine, Error error) {
+  if (machine.sysfs().Exists(kModule)) return error;
+  return {Code::kUnavailable, "AMD's driver was unloaded while the mode was being changed"};
+}
+
 Error OtherRefusal(int code, const std::string& file, const std::string& value) {
   if (code == EPERM)
     return {Code::kFailedPrecondition,
@@ -94,27 +100,29 @@ base::Status SetComputeMode(const Machine& machine, const std::string& proc_root
                             const std::string& value) {
   const auto file = machine.sysfs().OpenFile(FileOf(gpu), O_WRONLY);
   if (!file.ok())
-    return Error(
-        file.error().code() == Code::kNotFound ? Code::kUnimplemented : file.error().code(),
-        "the mode cannot be written: " + file.error().message() +
-            "; the agent needs root, and /sys mounted writable");
+    return UnlessUnloaded(machine, {file.error().code() == Code::kNotFound ? Code::kUnimplemented
+                                                                           : file.error().code(),
+                                    "the mode cannot be written: " + file.error().message() +
+                                        "; the agent needs root, and /sys mounted writable"});
   const std::string line = value + "\n";
   if (::write(file->get(), line.data(), line.size()) < 0)
-    return Refusal(errno, machine, proc_root, gpu, value);
+    return UnlessUnloaded(machine, Refusal(errno, machine, proc_root, gpu, value));
   const std::string now = machine.ComputeMode(gpu);
   if (now == value) return {};
-  return Error(Code::kAborted, "the driver accepted " + value + " and is still in " +
-                                   (now.empty() ? "no known mode" : now) +
-                                   ": the write had no effect; see the kernel's log");
+  return UnlessUnloaded(machine,
+                        {Code::kAborted, "the driver accepted " + value + " and is still in " +
+                                             (now.empty() ? "no known mode" : now) +
+                                             ": the write had no effect; see the kernel's log"});
 }
 
 base::Status RequestMemoryMode(const Machine& machine, const AmdGpu& gpu,
                                const std::string& value) {
   const std::string available = machine.PciFile(gpu.pci, "available_memory_partition");
   if (available.empty())
-    return Error(Code::kUnimplemented,
-                 "this kernel's driver has no available_memory_partition, and so does not change "
-                 "memory modes: that needs Linux 6.13 or AMD's driver");
+    return UnlessUnloaded(
+        machine, {Code::kUnimplemented,
+                  "this kernel's driver has no available_memory_partition, and so does not change "
+                  "memory modes: that needs Linux 6.13 or AMD's driver"});
   const std::string name = FileOf(gpu, "current_memory_partition");
   const auto file = machine.sysfs().OpenFile(name, O_WRONLY);
   if (!file.ok())

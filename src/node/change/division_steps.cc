@@ -113,9 +113,10 @@ StepResult DivisionSteps::Read(const DeviceChange& change) const {
   if (run == runs_.end() || !run->second.run || run->second.run->seen().empty())
     return std::string();
   const auto snapshot = node_.inventory.published().Get();
-  return snapshot->Find(change.device()) == nullptr || IsRead(run->second.run->seen(), *snapshot)
-             ? std::string()
-             : std::string("its parts are being read");
+  const Entry* entry = snapshot->Find(change.device());
+  if (entry == nullptr || entry->health.state == device::HealthState::kGone) return std::string();
+  return IsRead(run->second.run->seen(), *snapshot) ? std::string()
+                                                    : std::string("its parts are being read");
 }
 
 void DivisionSteps::Forget(const std::string& device) {

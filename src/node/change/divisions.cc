@@ -340,10 +340,10 @@ struct Divisions::State : std::enable_shared_from_this<State> {
     if (IsUnseen() && problem.empty()) {
       if (state.layout == now.layout && state.source == now.source) now = state;
       if (now.state.empty()) now.state = "pending";
-      if (now.state == "pending" && IsOverdue()) {
-        now.state = "failed";
+      // The agent's own reload says what it waits for.
+      if (now.state == "pending" && (IsOverdue() || node.changes.OfKind(kReloadKind) == nullptr))
         now.reason = "no device is there that it divides: see the state of the driver";
-      }
+      if (now.state == "pending" && IsOverdue()) now.state = "failed";
       return now;
     }
     for (const LayoutCandidate& candidate : candidates) {

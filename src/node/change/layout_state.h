@@ -23,7 +23,7 @@ struct LayoutState {
   std::string layout;  ///< name; empty: none was applied
   std::string source;
   std::string state;   ///< "pending", "success", "failed"
-  std::string reason;  ///< of "failed", for each device
+  std::string reason;  ///< of "failed", for each device; of "pending", that no device is there
   std::vector<DeviceDivision> devices;
   bool operator==(const LayoutState&) const = default;
 };

@@ -5,6 +5,8 @@
 //
 //   start NAMESPACE POD CONTAINER RESOURCE COUNT
 //     Gives devices to a container, as the kubelet does. Answers "ok ID..." or "no REASON".
+//   take NAMESPACE POD CONTAINER RESOURCE ID...
+//     Gives these devices to a container, whatever their health. Answers "ok ID..." or "no REASON".
 //   given
 //     Lists what the last container that was started gets. Answers "ok NAME=VALUE... FILE...
 //     MOUNT...".
@@ -53,6 +55,7 @@ class Kubelet {
     std::string verb;
     words >> verb;
     if (verb == "start") return Start(words);
+    if (verb == "take") return Take(words);
     if (verb == "given") return given_;
     if (verb == "has") return Has(words);
     if (verb == "end") return End(words);
@@ -73,6 +76,18 @@ class Kubelet {
       return (pod.ids = Free(devices, pod.resource, count)).size() == count;
     };
     if (!kubelet_.WaitForDevices(pod.resource, enough)) return "no " + pod.resource + " is free";
+    return Allocate(pod);
+  }
+
+  std::string Take(std::istringstream& words) {
+    FakePod pod;
+    for (std::string* word : {&pod.namespace_name, &pod.pod, &pod.container, &pod.resource})
+      *word = Word(words);
+    for (std::string id = Word(words); !id.empty(); id = Word(words)) pod.ids.push_back(id);
+    return Allocate(pod);
+  }
+
+  std::string Allocate(const FakePod& pod) {
     const auto answer = kubelet_.Allocate(pod.resource, pod.ids);
     if (!answer.ok()) return "no " + answer.error().ToString();
     pods_.push_back(pod);
