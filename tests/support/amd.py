@@ -159,6 +159,7 @@ class Amd:
         if self.in_memory:
             in_memory(self.sys / "class/kfd", inside)  # 4,000 files at each change of a mode
         self.answering = Answering(self.sys / "answering", inside) if answers else None
+        self.write("module/amdgpu/initstate", "live\n")
         self.modes = [self.machine.mode] * gpus
         self.minors = self.probe()
         self.processes: dict[int, tuple] = {}  # of KFD, by pid: their GPUs
@@ -210,9 +211,8 @@ class Amd:
         return f"devices/pci0000:00/{self.address(gpu)}"
 
     def probe(self) -> list[list[int]]:
-        """The module and its control file, PCI functions with their DRM devices, and the platform devices of possible partitions, in the order in which the driver makes them.
+        """The control file, PCI functions with their DRM devices, and the platform devices of possible partitions, in the order in which the driver makes them.
         Returns the render nodes' minors of each GPU; there are none left for the last partition where the BMC has a card."""
-        self.write("module/amdgpu/initstate", "live\n")
         self.write("class/kfd/kfd/dev", "511:0\n")
         self.node("kfd", 511, 0, RENDER)
         free = list(range(self.machine.first, MINORS - (1 if self.machine.board else 0)))
@@ -569,7 +569,7 @@ class Amd:
                     file.unlink()
 
     def load(self):
-        """As modprobe amdgpu after `unload`."""
+        """As modprobe amdgpu after `unload`. The module is seen last: an agent that saw it without devices would look again only seconds later."""
         self.minors = self.probe()
         for gpu in range(self.gpus if self.answering else 0):
             self.show_answers(gpu)
@@ -577,3 +577,4 @@ class Amd:
             self.start_modes()
         else:
             self.switch(self.machine.mode)
+        self.write("module/amdgpu/initstate", "live\n")
