@@ -14,8 +14,10 @@ from node import wait_until
 from users import KFD, PATIENCE, end, hold, run
 
 MODULE = Path("/sys/module/amdgpu")
+PROCESSES = Path("/sys/class/kfd/kfd/proc")  # the kernel's own list of those that have /dev/kfd
 FOLDER = Path("/run/amd")
 PROGRAMS = ("penstock", "penstock-agent", "penstock-worker", "penstock-runtime")
+GROUP = 106  # `render`
 MODPROBE = Path("/usr/sbin/modprobe")  # where distributions have it
 HOSTILE = 'x"\x1b[2J\nprocess=1 --password=secret'
 
@@ -61,6 +63,7 @@ def test_an_unload_that_a_user_of_kfd_prevents_names_it_and_succeeds_once_it_has
     before = instance()
     user, others = hold(KFD, name=HOSTILE), hold(render_node())
     try:
+        assert [one.name for one in PROCESSES.iterdir()] == [str(user.pid)]
         done = reload(programs)
         said = done.stdout + done.stderr
         # Not the user of vgem's file.
@@ -108,7 +111,7 @@ def test_the_driver_comes_and_goes_beside_an_agent_that_keeps_out_of_it(programs
     try:
         for _ in range(2):
             wait_until(lambda: loaded in agent.reason(), "the driver without a GPU to be reported", seen=agent.said)
-            assert KFD.as_posix() not in files_of(agent.process.pid)
+            assert KFD.as_posix() not in files_of(agent.process.pid) and list(PROCESSES.iterdir()) == []
             gone = run(MODPROBE, "-r", "amdgpu")  # fails, since vgem uses drm
             assert not MODULE.exists() and not KFD.exists(), gone.stderr
             wait_until(lambda: loaded not in agent.reason(), "the driver to be reported as gone", seen=agent.said)
@@ -135,20 +138,23 @@ def numbers(path: Path) -> tuple[int, int]:
 
 
 def node(path: Path) -> dict:
+    """With its mode and its group."""
     major, minor = numbers(path)
-    return {"path": str(path), "type": "c", "major": major, "minor": minor, "permissions": "rw"}
+    its = path.stat()
+    return {"path": str(path), "type": "c", "major": major, "minor": minor, "permissions": "rw", "fileMode": its.st_mode & 0o777, "gid": its.st_gid}
 
 
-def specify(programs: Path, render: Path):
-    """A specification of one device that has this render node, and the runtime's configuration."""
-    (FOLDER / "cdi").mkdir()
+def specify(render: Path, groups: tuple = ()):
+    """A specification of one device that has this render node, and these groups for programs that are not root; and the runtime's configuration."""
+    more = {"additionalGids": groups} if groups else {}
+    (FOLDER / "cdi").mkdir(exist_ok=True)
     (FOLDER / "cdi/amd.json").write_text(json.dumps({
-        "cdiVersion": "0.5.0", "kind": "amd.com/gpu", "devices": [{"name": "0", "containerEdits": {"deviceNodes": [node(render)]}}],
-        "containerEdits": {"deviceNodes": [node(KFD)]}}))
+        "cdiVersion": "0.7.0", "kind": "amd.com/gpu", "devices": [{"name": "0", "containerEdits": {"deviceNodes": [node(render)]}}],
+        "containerEdits": {"deviceNodes": [node(KFD)]} | more}))
     (FOLDER / "config.toml").write_text(f'[nvidia-container-runtime]\nruntimes = ["runc"]\n[nvidia-container-runtime.modes.cdi]\nspec-dirs = ["{FOLDER}/cdi"]\n')
 
 
-def container(programs: Path, files: list[str], *environment: str) -> dict[str, str]:
+def container(programs: Path, files: list[str], *environment: str, user: int = 0) -> dict[str, str]:
     """What becomes of an open of each file, PATH:MAJOR:MINOR, in a container with this environment."""
     bundle = FOLDER / "bundle"
     rootfs = bundle / "rootfs"
@@ -161,7 +167,7 @@ def container(programs: Path, files: list[str], *environment: str) -> dict[str, 
     mounts = [{"destination": "/proc", "type": "proc", "source": "proc"}, {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"}]
     (bundle / "config.json").write_text(json.dumps({
         "ociVersion": "1.0.2", "root": {"path": "rootfs"}, "mounts": mounts,
-        "process": {"cwd": "/", "args": ["/bin/sh", "-c", OPEN, "sh", *files], "env": ["PATH=/bin", *environment], "user": {"uid": 0, "gid": 0},
+        "process": {"cwd": "/", "args": ["/bin/sh", "-c", OPEN, "sh", *files], "env": ["PATH=/bin", *environment], "user": {"uid": user, "gid": user},
                     "capabilities": {kind: ["CAP_MKNOD"] for kind in ("bounding", "effective", "permitted")}},
         "linux": {"namespaces": [{"type": kind} for kind in ("pid", "mount", "ipc", "uts")], "cgroupsPath": "/penstock-amd-test",
                   "resources": {"devices": [{"allow": False, "access": "rwm"}, {"allow": True, "type": "c", "access": "m"}]}}}))
@@ -175,7 +181,7 @@ def test_device_rules_hold_for_real_files(programs):
     """amdgpu makes /dev/kfd without a GPU; vgem makes a card with a render node, which stands for a GPU's."""
     render = render_node()
     card = next(Path("/dev/dri").glob("card*"))
-    specify(programs, render)
+    specify(render)
     files = [":".join(map(str, (path, *numbers(path)))) for path in (KFD, render)]
     made = [":".join(map(str, (f"/tmp/made-{path.name}", *numbers(path)))) for path in (KFD, render, card)]
     given = container(programs, files + made, "AMD_VISIBLE_DEVICES=0")
@@ -185,3 +191,17 @@ def test_device_rules_hold_for_real_files(programs):
     assert len(without) == len(made) and set(without.values()) == {"refused"}, "nothing without the variable"
     with open(render), open(card):
         pass  # here, where there are no rules
+
+
+def test_a_program_that_is_not_root_opens_real_files_by_their_group(programs):
+    """As udev leaves them on a node, with the groups that a specification of this agent gives."""
+    render = render_node()
+    for file in (KFD, render):
+        os.chown(file, 0, GROUP)
+        file.chmod(0o660)
+    files = [":".join(map(str, (path, *numbers(path)))) for path in (KFD, render)]
+    specify(render, groups=(GROUP,))
+    assert container(programs, files, "AMD_VISIBLE_DEVICES=0", user=1000) == {str(KFD): "opened", str(render): "opened"}
+    specify(render)
+    refused = container(programs, files, "AMD_VISIBLE_DEVICES=0", user=1000)
+    assert set(refused) == {str(KFD), str(render)} and all("ermission denied" in why for why in refused.values()), refused
