@@ -269,17 +269,6 @@ class NvidiaDialect final : public device::Dialect {
     return found;
   }
 
-  /// Where it is told to look for a library, and on machines without PCI (the GPUs of WSL and of
-  /// Tegra are behind /dev/dxg and /dev/nvmap), there may be a driver as well. What a machine with
-  /// its PCI devices lacks, the worker finds out.
-  device::DriverSign SignOfDriver(const device::Paths& paths) const override {
-    if (!paths.library.empty()) return {};
-    std::vector<std::string> signs = DriverPaths(paths);
-    for (const char* file : {"/dev/dxg", "/dev/nvmap"})
-      signs.push_back((paths.dev_root == "/" ? "" : paths.dev_root) + file);
-    return {std::move(signs), ""};
-  }
-
   std::string_view compute_program() const override { return "penstock-vectoradd"; }
 
   const device::KernelDriver* kernel_driver() const override { return &TheKernelDriver(); }
