@@ -172,10 +172,9 @@ struct FabricPlace {
 
 /// By what one sees without a worker that there is no driver.
 struct DriverSign {
-  std::vector<std::string> paths;  ///< one exists wherever a driver is; empty: only a worker can
-                                   ///< find out
-  std::string absent;  ///< reported where the machine has the vendor's devices and none of the
-                       ///< paths: one sentence, with what to do; empty: a worker says it
+  std::string path;    ///< exists wherever a driver is; empty: only a worker can find out
+  std::string absent;  ///< reported where the machine has the vendor's devices without it: one
+                       ///< sentence, with what to do
 };
 
 /// The names and tables of one vendor.

@@ -1,7 +1,6 @@
 // Returns memory to the kernel early, which would otherwise reclaim it only under memory pressure.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>

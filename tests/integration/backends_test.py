@@ -18,7 +18,7 @@ PID = 4711
 
 class Machine:
     """Of one vendor, with eight devices or fewer. `root` has its files."""
-    vendor, quantities, pids = "", 0, True
+    vendor, quantities = "", 0
 
     def __init__(self, root: Path, programs: Path):
         self.root, self.programs = root, programs
@@ -70,9 +70,6 @@ class Mig(Nvidia):
         outer = next(one for one in whole["profiles"] if not one.get("within") and one["name"].startswith("3g."))
         for _ in range(2):
             worker.call("create-part", asks(whole["address"], part={"profile": outer["name"]}))
-
-    def run(self, device: int):
-        super().run(device or 1)
 
 
 class AmdWhole(Machine):

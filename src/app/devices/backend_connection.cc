@@ -32,13 +32,12 @@ std::vector<std::string> WorkerCommand(const std::string& worker, std::string_vi
 
 base::Status MayStart(const device::Dialect& dialect, const device::Paths& paths) {
   const device::DriverSign sign = dialect.SignOfDriver(paths);
-  if (sign.paths.empty() || std::ranges::any_of(sign.paths, os::Exists)) return {};
+  if (sign.path.empty() || os::Exists(sign.path)) return {};
   const auto is_of_vendor = [&](const os::PciFunction& function) {
     return function.vendor == dialect.pci_vendor() &&
            node::label::IsAcceleratorClass(function.class_code);
   };
   const bool has_device = std::ranges::any_of(os::ReadPciFunctions(paths.sysfs_root), is_of_vendor);
-  if (has_device && sign.absent.empty()) return {};
   return base::Error(base::Code::kNotFound, has_device ? sign.absent : "");
 }
 

@@ -154,9 +154,8 @@ class AmdDialect final : public device::Dialect {
   }
   device::DriverSign SignOfDriver(const device::Paths& paths) const override {
     const std::string module = paths.sysfs_root + "/module/amdgpu";
-    return {{module},
-            "AMD's driver is not loaded (no " + module +
-                "): run \"modprobe amdgpu\", or install the driver for this kernel"};
+    return {module, "AMD's driver is not loaded (no " + module +
+                        "): run \"modprobe amdgpu\", or install the driver for this kernel"};
   }
   std::optional<Evidence> FromKernelLog(std::string_view line) const override {
     return ParseKernelLine(line);
