@@ -52,6 +52,36 @@ TEST_F(DriverRolloutTest, UpgradesNodeByNodeAndEvictsOnlyWhatHoldsDevices) {
   EXPECT_EQ(DriverStatus()["state"], "ready");
 }
 
+TEST_F(DriverRolloutTest, CordonsNoNodeWhileTheWriteThatUncordonsAnotherIsRefused) {
+  Run(30);
+  PutDriver("blue", "580.1");
+  api_.SetDelay(20ms);
+  for (int turn = 0; turn < 1000 && LabelOf("n1", kStateKey) != "uncordon-required"; ++turn)
+    Run(1, 5ms);
+  ASSERT_EQ(LabelOf("n1", kStateKey), "uncordon-required");
+  api_.Fail({.status = 409, .times = 1, .method = "PATCH", .path = NodePath("n1")});
+  Run(1000, 10ms);  // that there are never two is checked after each step
+  EXPECT_EQ(LabelOf("n1", kStateKey), "upgrade-done");
+  Run();
+  EXPECT_EQ(LabelOf("n3", kStateKey), "upgrade-done");
+}
+
+TEST_F(DriverRolloutTest, DecidesByItsOwnWritesWhileTheWatchIsLate) {
+  Run(30);
+  api_.SetLateWatches(200ms);
+  api_.ForgetCalls();
+  PutDriver("blue", "580.1");
+  Run(200);
+  std::size_t reads = 0, writes = 0;
+  for (const ApiCall& call : api_.calls()) {
+    if (call.path != NodePath("n1") || call.content_type == protocol::kube::kApplyPatch) continue;
+    reads += call.method == "GET" ? 1 : 0;
+    writes += call.method == "PATCH" ? 1 : 0;
+  }
+  EXPECT_EQ(reads, writes) << "some of them were decided by an earlier state";
+  for (const std::string& node : nodes_) EXPECT_EQ(LabelOf(node, kStateKey), "upgrade-done");
+}
+
 TEST_F(DriverRolloutTest, GoesOnWhereAnotherOperatorEnded) {
   Run(30);
   PutDriver("blue", "580.1");

@@ -126,11 +126,11 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
 
   base::TimePoint Now() const { return api.executor().clock().Now(); }
 
-  /// After an answer of the server; `by`: `decisions` when it was asked. If something else was
-  /// decided meanwhile, the node is looked at again.
-  void Answered(const std::string& name, std::uint64_t by) {
-    if (by == decisions) {
-      // The watch shows it soon; until then it is not written again.
+  /// `by`: `decisions` when the server was asked. If something else was decided meanwhile, or
+  /// another program has written the node since, it is looked at again.
+  void Answered(const std::string& name, const Json& node, std::uint64_t by) {
+    if (informer->Learn(node) && by == decisions &&
+        !PlanFor(name, *informer->Find("", name)).differs) {
       Settled(name);
     } else {
       queue->Add(name);
@@ -170,7 +170,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
              const auto node = protocol::kube::Parse(answer);
              if (!node.ok()) return self.Failed(name, node.error(), done);
              if (OwnsMore(*node, plan)) return self.Apply(name, *node, plan, done);
-             self.Answered(name, by);
+             self.Answered(name, *node, by);
              done({});
            }));
   }
@@ -183,9 +183,10 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
     api.Do(protocol::kube::Apply(kNodes, "", MarksObject(node, plan), kManager, plan.replaces),
            base::IfAlive(this, [name, done, content = ContentOf(plan), by = decisions](
                                    State& self, const Result<ApiResponse>& answer) {
-             if (!answer.ok()) return self.Failed(name, answer.error(), done);
+             const auto written = protocol::kube::Parse(answer);
+             if (!written.ok()) return self.Failed(name, written.error(), done);
              self.Written(name, content);
-             self.Answered(name, by);
+             self.Answered(name, *written, by);
              done({});
            }));
   }

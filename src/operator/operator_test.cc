@@ -201,6 +201,21 @@ TEST_F(OperatorTest, MarksADriverOfTheHostAlsoWhileItsNodeIsBeingWritten) {
   }
 }
 
+TEST_F(OperatorTest, ALabelThatIsTakenBackBeforeTheAnswerAboutItIsWrittenAgain) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  const std::string label = Label("n1", kDriver);
+  api_.SetLateAnswers(100ms);
+  for (auto after = 0ms; after < 300ms; after += 20ms) {
+    api_.Merge(kNode, {{"metadata", {{"labels", {{kDriver, nullptr}}}}}});
+    executor_.Advance(after);
+    api_.Merge(kNode, {{"metadata", {{"labels", {{kDriver, nullptr}}}}}});
+    executor_.Advance(2min);
+    EXPECT_EQ(Label("n1", kDriver), label) << after.count() << " ms after it was taken back first";
+  }
+}
+
 TEST_F(OperatorTest, AFailedWriteOfANodeIsNoProblemOnceTheNodeHasEverything) {
   PutPolicy();
   Start();

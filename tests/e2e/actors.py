@@ -268,21 +268,21 @@ class Kubernetes:
         self.cluster.api.create(manifest)
 
     # --- the node
-    def gpus(self, of: str = "allocatable") -> int:
-        """The capacity in the Node object, which the kubelet writes."""
-        return int(self.get("node", "n1")["status"][of].get(GPU, -1))
+    def gpus(self, of: str = "allocatable", resource: str = GPU) -> int:
+        """The capacity in the Node object, which the kubelet writes; -1 without one."""
+        return int(self.get("node", "n1")["status"][of].get(resource, -1))
 
-    def gpus_the_kubelet_has(self) -> set[str]:
+    def gpus_the_kubelet_has(self, resource: str = GPU) -> set[str]:
         """Device ids in the kubelet's own list, which the Node object follows; empty while the kubelet does not answer."""
         try:
-            return self.kubelet.lists().get(GPU, set())
+            return self.kubelet.lists(resource.partition("/")[0]).get(resource, set())
         except CommandFailed:
             return set()
 
-    def wait_for_gpus(self, count: int, deadline: float = 120):
-        """Waits until the Node object and the kubelet have so many GPUs. Pods need both: the Node object may still list GPUs that the kubelet lacks."""
-        wait_for(lambda: self.gpus() == count == len(self.gpus_the_kubelet_has()), deadline, f"the node and its kubelet to have {count} GPUs",
-                 lambda: (self.gpus(), self.gpus_the_kubelet_has()))
+    def wait_for_gpus(self, count: int, deadline: float = 120, resource: str = GPU):
+        """Waits until the Node object and the kubelet have so many GPUs. Pods need both: the Node object may still list GPUs that the kubelet lacks, whose pods fail."""
+        wait_for(lambda: max(self.gpus(resource=resource), 0) == count == len(self.gpus_the_kubelet_has(resource)), deadline,
+                 f"the node and its kubelet to have {count} of {resource}", lambda: (self.gpus(resource=resource), self.gpus_the_kubelet_has(resource)))
 
     def mend(self):
         """Starts the daemons that a scenario stopped and did not restart."""
@@ -316,8 +316,13 @@ class Kubernetes:
         return bool(pod) and pod["status"].get("containerStatuses", [{}])[0].get("ready", False)
 
     def wait_running(self, *pods: str, deadline: float = 120):
+        def runs(name: str) -> bool:
+            pod = self.pod(name)
+            if pod and pod["status"]["phase"] == "Failed":
+                pytest.fail(f"pod {name} failed: {pod['status']}")
+            return bool(pod) and pod["status"].get("containerStatuses", [{}])[0].get("ready", False)
         for pod in pods:
-            wait_for(lambda pod=pod: self.ready(pod), deadline, f"pod {pod} to run", lambda pod=pod: self.pod(pod))
+            wait_for(lambda pod=pod: runs(pod), deadline, f"pod {pod} to run", lambda pod=pod: self.pod(pod))
 
     def run_pod(self, name: str, gpus: int = 0, **options):
         self.create_pod(name, gpus, **options)

@@ -39,10 +39,6 @@ def other(cluster, machine, agent, acme, kubernetes):
         kubernetes.wait_for_gpus(8)
 
 
-def amount(kubernetes, of: str = "allocatable", resource: str = RESOURCE) -> int:
-    return int(kubernetes.get("node", "n1")["status"][of].get(resource, 0))
-
-
 def labels(kubernetes) -> dict[str, str]:
     return {key: value for key, value in kubernetes.get("node", "n1")["metadata"]["labels"].items() if key.startswith("acme.com/")}
 
@@ -62,7 +58,8 @@ def devices_of(kubernetes, pod: str, acme: Acme) -> set[str]:
 
 
 def test_a_pod_gets_a_device_of_a_vendor_that_the_product_does_not_know(other, acme, kubernetes, agent):
-    wait_for(lambda: amount(kubernetes) == 2 and kubernetes.gpus() == 8, 120, "the node to have devices of both vendors")
+    kubernetes.wait_for_gpus(2, resource=RESOURCE)
+    kubernetes.wait_for_gpus(8)
     wait_for(lambda: labels(kubernetes) == {"acme.com/gpu.count": "2", "acme.com/gpu.first": "A-0"}, 60, "its labels", lambda: labels(kubernetes))
 
     start_pod(kubernetes, "one")
@@ -79,10 +76,10 @@ def test_a_pod_gets_a_device_of_a_vendor_that_the_product_does_not_know(other, a
 
 
 def test_parts_are_allocated_in_place_of_their_device(other, acme, kubernetes):
-    wait_for(lambda: amount(kubernetes) == 2, 120, "two whole devices")
+    kubernetes.wait_for_gpus(2, resource=RESOURCE)
     acme.divide("A-1", 7)
     acme.divide("A-1-3", 2)
-    wait_for(lambda: amount(kubernetes) == 9, 120, "a whole device, six parts, and two parts of a part")
+    kubernetes.wait_for_gpus(1 + 6 + 2, resource=RESOURCE)
     start_pod(kubernetes, "all", 9)
     held = devices_of(kubernetes, "all", acme)
     assert held == {"A-0", "A-1-3-0", "A-1-3-1", *(f"A-1-{part}" for part in (0, 1, 2, 4, 5, 6))}
@@ -90,12 +87,13 @@ def test_parts_are_allocated_in_place_of_their_device(other, acme, kubernetes):
 
 
 def test_without_its_row_no_trace_is_left(other, acme, kubernetes, agent):
-    wait_for(lambda: amount(kubernetes) == 2 and labels(kubernetes), 120, "the vendor's resource and labels")
+    kubernetes.wait_for_gpus(2, resource=RESOURCE)
+    wait_for(lambda: labels(kubernetes), 120, "the vendor's labels")
     other.stop()
     agent.start()
     wait_for(lambda: not labels(kubernetes), 60, "its labels to be gone", lambda: labels(kubernetes))
     kubernetes.wait_for_gpus(8)
-    wait_for(lambda: amount(kubernetes) == 0, 120, "the kubelet to have none of its devices")
+    kubernetes.wait_for_gpus(0, resource=RESOURCE)
     assert not list(Path("/var/run/cdi").glob("*acme*"))
     assert {device["vendor"] for device in agent.status()["devices"]} == {"nvidia"}
     agent.stop()

@@ -45,10 +45,6 @@ def divided(machine, agent, kubernetes):
         kubernetes.wait_for_gpus(8, deadline=60)
 
 
-def amount(kubernetes, resource: str) -> int:
-    return int(kubernetes.get("node", "n1")["status"]["allocatable"].get(resource, 0))
-
-
 def create_pod(kubernetes, name: str, resource: str = PROFILE):
     container = {"name": "main", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sh", "-c", "exec sleep 100000"],
                  "resources": {"limits": {resource: 1}}}
@@ -61,7 +57,7 @@ def capabilities(kubernetes, pod: str) -> list[str]:
 
 
 def wait_for_amount(kubernetes, count: int, resource: str = PROFILE):
-    wait_for(lambda: amount(kubernetes, resource) == count, 60, f"the kubelet to have {count} of {resource}", lambda: str(amount(kubernetes, resource)))
+    kubernetes.wait_for_gpus(count, resource=resource)
 
 
 def test_pods_get_mig_devices_of_the_profile_that_they_ask_for(agent, kubernetes, divided):

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 import urllib.parse
 from pathlib import Path
 
@@ -96,6 +97,24 @@ def test_amds_device_plugin_learns_the_health_of_gpus_where_it_asks_amds_exporte
         node.kill_agent()
         amd.close()
         shutil.rmtree(HEALTH.parent, ignore_errors=True)
+
+
+def test_without_hardware_and_driver_of_nvidia_no_process_runs_for_it(make_node):
+    """Neither one that stays, nor one that ends at once, again and again: the agent waits for no process."""
+    node = make_node(machine="empty")
+    Amd(node.root)
+    node.start_agent(devices=8)
+
+    def ended() -> str:
+        return (Path("/proc") / str(node.agent.pid) / "stat").read_text().rpartition(")")[2].split()[8]  # faults of children that were waited for
+
+    before = ended()
+    assert [one for one in children(node) if "penstock-worker amd" in one]
+    (node.root / "sys/bus/pci/drivers/vgem").mkdir(parents=True)  # something changes below a watched folder
+    time.sleep(4)  # longer than the first retries, after 1 and 2 s
+    assert ended() == before
+    assert [vendor["vendor"] for vendor in node.report()["vendors"]] == ["amd"]
+    assert not [one for one in children(node) if "penstock-worker nvidia" in one]
 
 
 def test_without_the_driver_no_process_runs_for_it(node):

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/devices/paths.h"
+#include "backend/all.h"
 #include "base/core/strings.h"
 #include "base/log.h"
 #include "node/label/host_features.h"
@@ -32,12 +33,24 @@ std::vector<std::string> WorkerCommand(const std::string& worker, std::string_vi
 
 base::Status MayStart(const device::Dialect& dialect, const device::Paths& paths) {
   const device::DriverSign sign = dialect.SignOfDriver(paths);
-  if (sign.path.empty() || os::Exists(sign.path)) return {};
-  const auto is_of_vendor = [&](const os::PciFunction& function) {
-    return function.vendor == dialect.pci_vendor() &&
-           node::label::IsAcceleratorClass(function.class_code);
-  };
-  const bool has_device = std::ranges::any_of(os::ReadPciFunctions(paths.sysfs_root), is_of_vendor);
+  const bool has_sign = sign.path.empty() ? !paths.library.empty() ||
+                                                std::ranges::any_of(dialect.DriverPaths(paths),
+                                                                    os::Exists)
+                                          : os::Exists(sign.path);
+  if (has_sign) return {};
+  bool has_device = false, has_others = false;
+  for (const os::PciFunction& function : os::ReadPciFunctions(paths.sysfs_root)) {
+    if (!node::label::IsAcceleratorClass(function.class_code)) continue;
+    if (function.vendor == dialect.pci_vendor()) {
+      has_device = true;
+    } else {
+      has_others |= std::ranges::find(backend::Dialects(), function.vendor,
+                                      &device::Dialect::pci_vendor) != backend::Dialects().end();
+    }
+  }
+  // A driver of which there is no sign may be in an unusual place, but hardly on a machine whose
+  // accelerators are all others'.
+  if (sign.path.empty() && (has_device || !has_others)) return {};
   return base::Error(base::Code::kNotFound, has_device ? sign.absent : "");
 }
 

@@ -1,6 +1,6 @@
 // A node is written with the version at which it was read, and only if it still is as the decision
-// supposed; what is being written counts as if it were there, so that no limit is exceeded while a
-// watch is late.
+// supposed; what is being written counts as if it were there, so that no limit is exceeded while an
+// answer is late.
 #include "operator/driver/driver_rollout.h"
 
 #include <algorithm>
@@ -104,7 +104,6 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
   void WatchNodes() {
     facts.nodes.clear();
     facts.records.clear();
-    written.clear();
     Informer::Options options;
     options.resource = kNodeKind;
     options.metadata_only = spec.drivers.empty();
@@ -114,16 +113,13 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
                            [this](const auto&, const auto& name) {
                              facts.nodes.erase(name);
                              facts.records.erase(name);
-                             written.erase(name);
                              callbacks.due();
                            }));
     nodes->Start();
   }
 
   void Seen(const Json& node) {
-    const std::string name = TextAt(node, "/metadata/name");
-    written.erase(name);  // the watch has caught up
-    Know(name, node);
+    Know(TextAt(node, "/metadata/name"), node);
     callbacks.due();
   }
 
@@ -388,8 +384,6 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
 
   /// The node as the plan saw it.
   Json BasisOf(const std::string& name) const {
-    const auto newer = written.find(name);
-    if (newer != written.end()) return newer->second;
     const Json* found = nodes->Find("", name);
     return found == nullptr ? Json() : *found;
   }
@@ -399,11 +393,7 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
       refused[uid] = std::move(why);
       refused_at[uid] = api.executor().clock().Now();
     }
-    const Json* seen = nodes->Find("", node);
-    if (!result.node.is_null() && seen != nullptr && result.node != *seen) {
-      Know(node, result.node);
-      written[node] = std::move(result.node);
-    }
+    if (!result.node.is_null()) nodes->Learn(result.node);
     callbacks.due_after(result.status.ok() ? base::Duration(0) : kRetry);
     if (result.status.ok()) {
       problems.erase(node);
@@ -420,7 +410,6 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
   std::optional<DriverInstallation> installation;
   std::set<std::string> unreadable, keys, map_names, set_names;
   RolloutFacts facts;  // nodes, records, reports and pods of it are kept up to date
-  std::map<std::string, Json> written;  // newer than the watch: the answers to our writes
   std::map<std::string, std::map<std::string, RolloutPod>> driver_pods;  // by node, then name
   std::map<std::string, std::string> node_of_pod;
   std::map<std::string, std::vector<std::string>> map_keys;

@@ -15,10 +15,13 @@ using api::UpgradePolicy;
 using base::WallTime;
 using enum UpgradeState;
 
-/// A node that has begun takes its place at once: it is cordoned only in the step after that.
+/// A node takes its place as soon as it is to begin, and has it until the server has answered that
+/// it is done: it is cordoned a step after the one, and until the other.
+bool HasPlace(const UpgradeNode& node) { return IsUnderway(node.record.state) || node.is_ending; }
+
 bool IsUnavailable(const UpgradeNode& node) {
-  return node.record.state != kFailed &&
-         (IsUnderway(node.record.state) || node.cordoned || node.not_ready_since);
+  return HasPlace(node) ||
+         (node.record.state != kFailed && (node.cordoned || node.not_ready_since));
 }
 
 /// Whether the driver that the node should have failed there. A node on which no pod could be
@@ -30,11 +33,12 @@ bool HasFailed(const UpgradeNode& node) {
 UpgradeCounts CountsOf(const std::vector<UpgradeNode>& nodes) {
   UpgradeCounts counts{.nodes = nodes.size()};
   for (const UpgradeNode& node : nodes) {
+    counts.unavailable += IsUnavailable(node) ? 1 : 0;
+    counts.underway += HasPlace(node) ? 1 : 0;
+    if (node.is_ending) continue;
     counts.done += node.record.state == kDone ? 1 : 0;
     counts.required += node.record.state == kRequired ? 1 : 0;
-    counts.underway += IsUnderway(node.record.state) ? 1 : 0;
     counts.failed += node.record.state == kFailed ? 1 : 0;
-    counts.unavailable += IsUnavailable(node) ? 1 : 0;
   }
   return counts;
 }

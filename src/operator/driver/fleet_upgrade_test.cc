@@ -106,6 +106,24 @@ TEST(FleetUpgrade, CountsANodeThatHasBegunBeforeItIsCordoned) {
   EXPECT_EQ(PlanUpgrades(nodes, policy, kFleetNow).steps.at("n2").reason, "MaxUnavailable");
 }
 
+TEST(FleetUpgrade, CountsANodeUntilTheServerHasAnsweredThatItIsDone) {
+  UpgradePolicy policy = FleetPolicy();
+  policy.max_parallel = 1;
+  for (const UpgradeState end : {kDone, kFailed}) {
+    auto nodes = Nodes({end, kRequired, kRequired});
+    nodes[0].cordoned = nodes[0].record.cordoned = false;
+    nodes[0].is_ending = true;
+    const FleetPlan plan = PlanUpgrades(nodes, policy, kFleetNow);
+    EXPECT_THAT(Begun(plan, nodes), IsEmpty());
+    EXPECT_EQ(plan.steps.at("n2").reason, "MaxParallel");
+    EXPECT_EQ(plan.counts.underway, 1u);
+    EXPECT_EQ(plan.counts.unavailable, 1u);
+    EXPECT_EQ(plan.counts.done + plan.counts.failed, 0u) << "a node is counted once";
+    nodes[0].is_ending = false;
+    EXPECT_THAT(BegunOf(nodes, policy), ElementsAre("n2"));
+  }
+}
+
 TEST(FleetUpgrade, BeginsWithTheCanariesAndWaitsUntilTheyHaveRunForAWhile) {
   UpgradePolicy policy = FleetPolicy();
   policy.max_parallel = 0;

@@ -45,6 +45,8 @@ struct UpgradeNode {
   std::map<std::string, std::string> labels;
   UpgradeRecord record;
   bool cordoned = false;
+  /// The server has it underway still: the write that ends its upgrade is not answered.
+  bool is_ending = false;
   std::optional<base::WallTime> not_ready_since;  ///< set: the kubelet does not report it as ready
   DriverPod pod;
   std::string wanted;         ///< the hash of its pool's template; empty: it shall have no driver

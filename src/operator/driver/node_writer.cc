@@ -130,7 +130,7 @@ struct NodeWriter::State : std::enable_shared_from_this<State> {
   void Patch(const std::string& name, const Json& node, const Done& done) {
     Task& task = tasks.at(name);
     if (callbacks.reduce(node) != task.basis) {
-      task.result.node = callbacks.reduce(node);
+      task.result.node = node;
       return End(name, Error(Code::kAborted, "it was changed meanwhile"), done);
     }
     Json patch = {{"metadata",
@@ -146,10 +146,10 @@ struct NodeWriter::State : std::enable_shared_from_this<State> {
     api.Do(protocol::kube::Patch(kWrittenNodes, "", name, protocol::kube::kMergePatch, patch,
                                  kManager),
            base::IfAlive(this, [name, done](State& self, const Result_& answer) {
-             const auto written = protocol::kube::Parse(answer);
+             auto written = protocol::kube::Parse(answer);
              if (!written.ok()) return self.End(name, written.error(), done);
              Task& written_task = self.tasks.at(name);
-             written_task.result.node = self.callbacks.reduce(*written);
+             written_task.result.node = *std::move(written);
              base::Log(base::kInfo, "driver of node: step",
                        {{"node", name},
                         {"state", std::string(NameOf(written_task.write.step.record.state))},

@@ -20,7 +20,7 @@ class NodeWriter {
   struct Result {
     /// kAborted: the Node is not as the decision supposed; nothing of it was written.
     base::Status status;
-    nlohmann::json node;  ///< reduced, as the server has it now; null: unchanged
+    nlohmann::json node;  ///< as the server has answered it last; null: not at all
     std::map<std::string, std::string> refused;  ///< evictions: pod's uid → why
   };
   struct Callbacks {

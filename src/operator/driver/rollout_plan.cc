@@ -60,16 +60,19 @@ class Rollout {
     bool tidy = false;  ///< a write of this record would change nothing
   };
 
+  StoredRecord StoredOf(const std::string& name, const RolloutNode& node) const {
+    const StoredRecord* known_before = In(facts_.records, name);
+    return known_before != nullptr ? *known_before
+                                   : ReadStoredRecord(node.node.labels, node.annotations);
+  }
+
   /// A node that is being written already says what it will say.
   void Read(const std::string& name, const RolloutNode& node) {
     Known& known = known_[name];
     if (const NodeStep* step = In(facts_.being_written, name)) {
       known.record = step->record;
     } else {
-      const StoredRecord* known_before = In(facts_.records, name);
-      const StoredRecord stored = known_before != nullptr
-                                      ? *known_before
-                                      : ReadStoredRecord(node.node.labels, node.annotations);
+      const StoredRecord stored = StoredOf(name, node);
       bool as_stored = false;
       known.record = stored.At(now_, as_stored);
       known.tidy = as_stored && stored.tidy;
@@ -296,8 +299,11 @@ class Rollout {
     for (const std::string& key : labels)
       if (const std::string* value = In(node.node.labels, key)) upgrade.labels[key] = *value;
     upgrade.cordoned = node.cordoned;
-    if (const NodeStep* step = In(facts_.being_written, name); step != nullptr && step->cordon)
-      upgrade.cordoned = *step->cordon;
+    if (const NodeStep* step = In(facts_.being_written, name)) {
+      if (step->cordon) upgrade.cordoned = *step->cordon;
+      upgrade.is_ending =
+          IsUnderway(StoredOf(name, node).record.state) && !IsUnderway(step->record.state);
+    }
     upgrade.not_ready_since = node.not_ready_since;
     const SetFacts& set = FactsOfSet(placement.pool);
     upgrade.wanted = set.target;

@@ -204,9 +204,8 @@ struct Informer::State : std::enable_shared_from_this<State> {
   void OnChange(const WatchEvent& event) {
     if (event.type == WatchEvent::Type::kBookmark) return;
     if (!event.meta.kind.empty() && !IsKind(event.meta.kind)) return;
-    if (event.type == WatchEvent::Type::kDeleted)
-      return Forget({event.meta.namespace_name, event.meta.name});
-    Keep(event.meta, event.object);
+    if (event.type != WatchEvent::Type::kDeleted) return Keep(event.meta, event.object);
+    if (cache.Remove(event.meta)) Removed({event.meta.namespace_name, event.meta.name});
   }
 
   void OnError(const WatchEvent& event) {
@@ -239,19 +238,39 @@ struct Informer::State : std::enable_shared_from_this<State> {
     return false;
   }
 
-  void Keep(const ObjectMeta& meta, Object object) {
-    if (options.reduce) object = std::make_shared<const Json>(options.reduce(*object));
-    switch (cache.Put(meta, object)) {
+  Object Reduced(Object object) const {
+    return options.reduce ? std::make_shared<const Json>(options.reduce(*object)) : object;
+  }
+
+  void Keep(const ObjectMeta& meta, const Object& object) {
+    const Object reduced = Reduced(object);
+    Kept(cache.Put(meta, reduced), *reduced);
+  }
+
+  bool Learn(const Json& answer) {
+    const auto meta = MetaOf(answer);
+    if (!meta.ok()) return false;
+    std::vector<std::string> unread = options.without;
+    unread.emplace_back("/metadata/managedFields");
+    const Object reduced = Reduced(WithoutUnread(answer, unread));
+    const auto kept = cache.Learn(*meta, reduced);
+    const bool is_newest = cache.VersionOf({meta->namespace_name, meta->name}) == meta->version;
+    Kept(kept, *reduced);
+    return is_newest;
+  }
+
+  void Kept(ObjectCache::Kept kept, const Json& object) {
+    switch (kept) {
       case ObjectCache::Kept::kSame: return;
       case ObjectCache::Kept::kChanged:
-        if (handlers.changed) handlers.changed(*object);
+        if (handlers.changed) handlers.changed(object);
         return;
       case ObjectCache::Kept::kNoRoom: no_room = true; return Complain(NoRoom());
     }
   }
 
-  void Forget(const ObjectCache::Key& key) {
-    if (cache.Remove(key) && handlers.removed) handlers.removed(key.first, key.second);
+  void Removed(const ObjectCache::Key& key) {
+    if (!ended && handlers.removed) handlers.removed(key.first, key.second);
   }
 
   void EndList(const std::string& its_version) {
@@ -259,9 +278,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
     newest = false;
     version = its_version;
     After(timeout + kGrace, &State::IsForgotten);
-    for (const ObjectCache::Key& key : cache.EndList()) {
-      if (!ended && handlers.removed) handlers.removed(key.first, key.second);
-    }
+    for (const ObjectCache::Key& key : cache.EndList()) Removed(key);
     if (!ended && !std::exchange(synced, true) && handlers.synced) handlers.synced();
     if (!ended) ReportHealthy();
   }
@@ -378,6 +395,8 @@ Informer::~Informer() {
 void Informer::Start() {
   if (!std::exchange(state_->started, true)) state_->After({}, &State::Begin);
 }
+
+bool Informer::Learn(const Json& object) { return state_->Learn(object); }
 
 const Json* Informer::Find(const std::string& namespace_name, const std::string& name) const {
   return state_->cache.Find({namespace_name, name});

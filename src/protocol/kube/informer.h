@@ -53,6 +53,11 @@ class Informer {
 
   void Start();
 
+  /// An object as the server has answered a request for it. If the watch has not shown it as new
+  /// yet, it counts as shown: `changed` is called, and earlier versions that the watch has yet to
+  /// show are left out. False, without effect: a newer one is known, or it is not known at all.
+  bool Learn(const Json& object);
+
   /// The object as last seen, or null. Valid until the next handler runs.
   const Json* Find(const std::string& namespace_name, const std::string& name) const;
   std::size_t size() const;

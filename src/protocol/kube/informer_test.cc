@@ -9,6 +9,7 @@
 
 #include "base/testing/manual_executor.h"
 #include "protocol/kube/fake/fake_api.h"
+#include "protocol/kube/object_cache.h"
 
 namespace penstock::protocol::kube {
 namespace {
@@ -135,6 +136,64 @@ TEST_P(OldServer, IsAskedForPagesAndNeverAgainForAStream) {
 
 INSTANTIATE_TEST_SUITE_P(, OldServer,
                          testing::Values(StreamingLists::kInvalid, StreamingLists::kErrorEvent));
+
+TEST_F(InformerTest, LeavesOutWhatIsOlderThanAnAnswer) {
+  api_.Put(PathOf("n1"), Node());
+  Start();
+  Take();
+  api_.SetLateWatches(1s);
+  api_.Put(PathOf("n1"), Node("2"));
+  const Json second = *api_.Find(PathOf("n1"));
+  api_.Put(PathOf("n1"), Node("3"));
+  const Json third = *api_.Find(PathOf("n1"));
+  EXPECT_TRUE(informer_->Learn(third));
+  EXPECT_THAT(Take(), ElementsAre("+n1=3"));
+  EXPECT_FALSE(informer_->Learn(second)) << "a newer one is known";
+  api_.Put(PathOf("n1"), Node("4"));
+  Run(2s);
+  EXPECT_THAT(Take(), ElementsAre("+n1=4"));
+  EXPECT_FALSE(informer_->Learn(third));
+  EXPECT_TRUE(informer_->Learn(*api_.Find(PathOf("n1")))) << "the same as the watch has shown";
+  EXPECT_THAT(Take(), IsEmpty());
+}
+
+TEST_F(InformerTest, AnAnswerAboutAnObjectThatIsDeletedBringsNothingBack) {
+  api_.Put(PathOf("n1"), Node());
+  Start();
+  const Json first = *api_.Find(PathOf("n1"));
+  api_.Remove(PathOf("n1"));
+  Run();
+  Take();
+  EXPECT_FALSE(informer_->Learn(first));
+  EXPECT_EQ(informer_->Find("", "n1"), nullptr);
+
+  api_.Put(PathOf("n1"), Node("2"));
+  Run();
+  Take();
+  api_.SetLateWatches(1s);
+  api_.Remove(PathOf("n1"));
+  api_.Put(PathOf("n1"), Node("3"));
+  EXPECT_TRUE(informer_->Learn(*api_.Find(PathOf("n1"))));
+  Run(2s);
+  EXPECT_THAT(Take(), ElementsAre("+n1=3")) << "not what was deleted before";
+  api_.Remove(PathOf("n1"));
+  Run(2s);
+  EXPECT_THAT(Take(), ElementsAre("-n1"));
+}
+
+TEST(ObjectCache, ForgetsWhatItLearnedFromAServerThatIsListedAgain) {
+  ObjectCache cache(10, 1000);
+  const auto meta = [](const char* version) { return ObjectMeta{"Node", "", "n1", version}; };
+  const auto node = [](const char* value) { return std::make_shared<const Json>(Node(value)); };
+  using enum ObjectCache::Kept;
+  EXPECT_EQ(cache.Put(meta("9"), node("1")), kChanged);
+  EXPECT_EQ(cache.Learn(meta("12"), node("2")), kChanged);
+  EXPECT_EQ(cache.Put(meta("10"), node("3")), kSame) << "10 is more than 9, and less than 12";
+  cache.BeginList();
+  EXPECT_EQ(cache.Put(meta("5"), node("4")), kChanged) << "it came back with an older state";
+  EXPECT_EQ(cache.Learn(meta("x"), node("5")), kChanged) << "which is newer is not known";
+  EXPECT_EQ(cache.Put(meta("y"), node("6")), kChanged);
+}
 
 TEST_F(InformerTest, AStreamingListThatNeverEndsIsAskedForInPages) {
   api_.SetStreamingLists(StreamingLists::kIgnored);

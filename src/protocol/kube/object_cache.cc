@@ -6,12 +6,35 @@
 #include "base/core/json_text.h"
 
 namespace penstock::protocol::kube {
+namespace {
+
+/// Versions of a kind can be compared as numbers of any length (Kubernetes KEP-5504). Of others it
+/// is not known.
+bool IsOlder(const std::string& version, const std::string& other) {
+  const auto is_number = [](const std::string& text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  };
+  return is_number(version) && is_number(other) &&
+         std::pair(version.size(), version) < std::pair(other.size(), other);
+}
+
+}  // namespace
+
+void ObjectCache::BeginList() {
+  ++list_;
+  for (auto& [key, entry] : entries_) entry.is_learned = false;
+}
 
 ObjectCache::Kept ObjectCache::Put(const ObjectMeta& meta, Object object) {
   const Key key(meta.namespace_name, meta.name);
   const auto found = entries_.find(key);
   const bool known = found != entries_.end();
-  if (known) found->second.list = list_;
+  if (known) {
+    found->second.list = list_;
+    if (found->second.is_learned && IsOlder(meta.version, found->second.version))
+      return Kept::kSame;
+    found->second.is_learned = false;
+  }
   if (known && found->second.version == meta.version) return Kept::kSame;
   if (known && *found->second.object == *object) {  // all that changed is not kept
     found->second.version = meta.version;
@@ -26,7 +49,29 @@ ObjectCache::Kept ObjectCache::Put(const ObjectMeta& meta, Object object) {
   return Kept::kChanged;
 }
 
-bool ObjectCache::Remove(const Key& key) {
+ObjectCache::Kept ObjectCache::Learn(const ObjectMeta& meta, Object object) {
+  const auto found = entries_.find({meta.namespace_name, meta.name});
+  if (found == entries_.end() || found->second.version == meta.version ||
+      IsOlder(meta.version, found->second.version))
+    return Kept::kSame;
+  const std::uint64_t list = found->second.list;
+  const Kept kept = Put(meta, std::move(object));
+  if (kept == Kept::kNoRoom) return kept;
+  Entry& entry = entries_.at({meta.namespace_name, meta.name});
+  entry.list = list;  // whether the current list has it is yet to be seen
+  entry.is_learned = true;
+  return kept;
+}
+
+bool ObjectCache::Remove(const ObjectMeta& deleted) {
+  const Key key(deleted.namespace_name, deleted.name);
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return false;
+  if (found->second.is_learned && IsOlder(deleted.version, found->second.version)) return false;
+  return Erase(key);
+}
+
+bool ObjectCache::Erase(const Key& key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return false;
   bytes_ -= found->second.bytes;
@@ -39,13 +84,18 @@ std::vector<ObjectCache::Key> ObjectCache::EndList() {
   for (const auto& [key, entry] : entries_) {
     if (entry.list != list_) missing.push_back(key);
   }
-  for (const Key& key : missing) Remove(key);
+  for (const Key& key : missing) Erase(key);
   return missing;
 }
 
 const Json* ObjectCache::Find(const Key& key) const {
   const auto found = entries_.find(key);
   return found == entries_.end() ? nullptr : found->second.object.get();
+}
+
+std::string ObjectCache::VersionOf(const Key& key) const {
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? "" : found->second.version;
 }
 
 }  // namespace penstock::protocol::kube

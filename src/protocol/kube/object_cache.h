@@ -22,15 +22,22 @@ class ObjectCache {
 
   enum class Kept { kChanged, kSame, kNoRoom };
   /// kNoRoom: nothing changed, and an older state of the object stays. In each case the object
-  /// counts as seen by the current list.
+  /// counts as seen by the current list. kSame: also a version before one that was learned.
   Kept Put(const ObjectMeta& meta, Object object);
-  bool Remove(const Key& key);
+  /// Whether it was there. Not what was deleted before the version that was learned.
+  bool Remove(const ObjectMeta& deleted);
 
-  /// Begins a list; EndList removes and returns all objects that were not Put since.
-  void BeginList() { ++list_; }
+  /// An object as the server has answered it. kSame: what is known is as new, or the object is not
+  /// known: it may have been deleted since.
+  Kept Learn(const ObjectMeta& meta, Object object);
+
+  /// Begins a list; EndList removes and returns all objects that were not Put since. A server that
+  /// is listed again may have lost what was learned before.
+  void BeginList();
   std::vector<Key> EndList();
 
   const Json* Find(const Key& key) const;
+  std::string VersionOf(const Key& key) const;  ///< empty: it is not known
   std::size_t size() const { return entries_.size(); }
   std::size_t bytes() const { return bytes_; }
 
@@ -40,7 +47,10 @@ class ObjectCache {
     std::string version;
     std::size_t bytes = 0;
     std::uint64_t list = 0;
+    bool is_learned = false;  ///< a list or watch may have older versions yet to come
   };
+  bool Erase(const Key& key);
+
   std::size_t most_objects_, most_bytes_;
   std::map<Key, Entry> entries_;
   std::size_t bytes_ = 0;

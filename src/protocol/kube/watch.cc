@@ -64,11 +64,6 @@ void Erase(Json& object, const std::string& pointer) {
   if (at->is_object()) at->erase(pointer.substr(begin));
 }
 
-Object Keep(Json object, const std::vector<std::string>& without) {
-  for (const std::string& pointer : without) Erase(object, pointer);
-  return std::make_shared<const Json>(std::move(object));
-}
-
 bool TypeOf(const std::string& name, WatchEvent::Type& type) {
   using Type = WatchEvent::Type;
   static constexpr std::array<std::pair<std::string_view, Type>, 5> kTypes = {
@@ -104,6 +99,11 @@ base::Status ReadBookmark(const Json& object, WatchEvent& event) {
 
 }  // namespace
 
+Object WithoutUnread(Json object, const std::vector<std::string>& unread) {
+  for (const std::string& pointer : unread) Erase(object, pointer);
+  return std::make_shared<const Json>(std::move(object));
+}
+
 base::Result<ObjectMeta> MetaOf(const Json& object) {
   const Json* metadata = Member(object, "metadata");
   if (metadata == nullptr)
@@ -132,7 +132,7 @@ base::Result<WatchEvent> DecodeEvent(std::string_view line,
     return event;
   }
   ASSIGN(event.meta, MetaOf(*object));
-  event.object = Keep(std::move(*object), without);
+  event.object = WithoutUnread(std::move(*object), without);
   return event;
 }
 
@@ -154,7 +154,7 @@ base::Result<ListPage> DecodePage(std::string_view body, const std::vector<std::
     TRY(MetaOf(item));
     if (!page.kind.empty() && !item.contains("kind")) item["kind"] = page.kind;
     if (!item.contains("apiVersion")) item["apiVersion"] = api_version;
-    page.objects.push_back(Keep(std::move(item), without));
+    page.objects.push_back(WithoutUnread(std::move(item), without));
   }
   return page;
 }

@@ -303,14 +303,21 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
     watcher->line(Json{{"type", type}, {"object", sent}}.dump());
   }
 
-  // Delivers every change to every stream, in order. A line may close streams.
   void Deliver() {
+    if (late_watches <= base::Duration::zero()) return DeliverUpTo(store.version());
+    executor.PostAfter(late_watches, [weak = weak_from_this(), version = store.version()] {
+      if (const auto self = weak.lock()) self->DeliverUpTo(version);
+    });
+  }
+
+  // Delivers every change to every stream, in order. A line may close streams.
+  void DeliverUpTo(std::int64_t version) {
     const auto present = watchers;
     for (const WatcherPtr& watcher : present) {
       if (!watcher->begun || silent || !up) continue;
       while (IsOpen(watcher)) {
         const fake::Change* change = store.After(watcher->version);
-        if (change == nullptr) break;
+        if (change == nullptr || change->version > version) break;
         watcher->version = change->version;
         if (change->collection != watcher->place.collection) continue;
         const Json event = fake::EventOf(*change, watcher->selector);
@@ -359,7 +366,7 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
   std::list<Fault> faults;
   std::map<std::string, std::uint64_t, std::less<>> counts;
   std::vector<ApiCall> calls;
-  base::Duration delay{}, late{};
+  base::Duration delay{}, late{}, late_watches{};
   bool up = true, silent = false;
   StreamingLists streaming_lists = StreamingLists::kYes;
 };
@@ -478,6 +485,7 @@ void FakeApi::SetStreamingLists(StreamingLists streaming_lists) {
 }
 void FakeApi::SetDelay(base::Duration delay) { state_->delay = delay; }
 void FakeApi::SetLateAnswers(base::Duration late) { state_->late = late; }
+void FakeApi::SetLateWatches(base::Duration late) { state_->late_watches = late; }
 
 void FakeApi::Bookmark() {
   state_->store.Bump();

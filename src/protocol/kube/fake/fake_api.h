@@ -94,6 +94,8 @@ class FakeApi final : public Api {
   void SetDelay(base::Duration delay);  ///< of every answer
   /// Of answers to calls that are carried out at once, so that watches show their effect before.
   void SetLateAnswers(base::Duration late);
+  /// Of what streams show, so that answers come before.
+  void SetLateWatches(base::Duration late);
   /// As if others wrote other objects: the version rises, and streams that allow bookmarks get one.
   void Bookmark();
   /// Sends a line as it is to every stream under a path.
