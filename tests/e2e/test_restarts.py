@@ -81,6 +81,7 @@ def test_two_agents_hand_over(three_pods, cluster, agent, kubernetes, machine, r
 
         agent.stop()
         away = time.monotonic()
+        second.wait_serving()
         wait_for(lambda: kubernetes.gpus_the_kubelet_has() == set(machine.minors()), 60, "the second agent's list at the kubelet")
         print(f"the kubelet had no list for at most {time.monotonic() - away:.2f} s")
         all_is_as_before(three_pods, second, kubernetes, machine)

@@ -33,10 +33,10 @@ std::vector<std::string> WorkerCommand(const std::string& worker, std::string_vi
 
 base::Status MayStart(const device::Dialect& dialect, const device::Paths& paths) {
   const device::DriverSign sign = dialect.SignOfDriver(paths);
-  const bool has_sign = sign.path.empty() ? !paths.library.empty() ||
-                                                std::ranges::any_of(dialect.DriverPaths(paths),
-                                                                    os::Exists)
-                                          : os::Exists(sign.path);
+  const bool has_sign =
+      sign.path.empty()
+          ? !paths.library.empty() || std::ranges::any_of(dialect.DriverPaths(paths), os::Exists)
+          : os::Exists(sign.path);
   if (has_sign) return {};
   bool has_device = false, has_others = false;
   for (const os::PciFunction& function : os::ReadPciFunctions(paths.sysfs_root)) {

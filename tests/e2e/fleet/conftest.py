@@ -111,8 +111,8 @@ def installed(fleet):
     """The chart with its usual values on four nodes without faults that advertise all their devices; the agents' pods are the only pods."""
     fleet.clear()
     fleet.ensure_installed()
-    fleet.wait_advertised(120)
     fleet.wait_rolled_out()
+    fleet.wait_offered()
     return fleet
 
 

@@ -152,7 +152,8 @@ class Node:
 
     def kill_agent(self):
         """Kills the agent as the OOM killer does. Returns when the kubelet has restarted the container."""
-        [killed] = self.agents()
+        # A program that the agent is about to run has the agent's name until it is executed.
+        [killed] = wait_for(lambda: len(found := self.agents()) == 1 and found, 60, f"one agent on {self.name}", self.processes)
         os.kill(killed, signal.SIGKILL)
         wait_for(lambda: self.agents() not in ([], [killed]), 120, f"the kubelet of {self.name} to start the agent again")
 
@@ -254,12 +255,20 @@ class Fleet(Kubernetes):
     def wait_rolled_out(self, deadline: float = 120):
         wait_for(self.rolled_out, deadline, "the agents of this release on all nodes, and no others", self.logs)
 
-    def wait_quiet(self, seconds: float = 6, deadline: float = 120):
+    def wait_quiet(self, seconds: float = 15, deadline: float = 180):
         """Waits until the agents have sent no write for so many seconds, so that all effects of the last scenario are complete. An agent that was just
         started may not have begun to write: the time before the call does not count."""
         begin = time.time()
         wait_for(lambda: time.time() >= begin + seconds and not self.audit.writes(time.time() - seconds), deadline, f"{seconds} s without a write of the agents",
                  lambda: self.audit.told(self.audit.writes(time.time() - seconds), time.time()), every=0.5)
+
+    def wait_offered(self, deadline: float = 120):
+        """Waits until each kubelet has the list of the newest agent, and the Node objects, too. Until that agent has registered, kubelets reject pods, while the Node
+        objects are as they were."""
+        for node in self.nodes.values():
+            wait_for(lambda node=node: node.kubelet_lists() == {key: ids for key, ids in node.offers().items() if ids}, deadline,  # noqa: B023
+                     f"the kubelet of {node.name} to have its devices", node.kubelet_lists)
+        self.wait_advertised(deadline)
 
     # --- what the Node objects say
     def wait_advertised(self, deadline: float, but: dict[str, int] | None = None) -> float:

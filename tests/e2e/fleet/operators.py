@@ -77,7 +77,8 @@ class Operator:
         return self.fleet.get(kind, name, "-n", NAMESPACE)
 
     def state(self, kind: str = "clusterpolicies", name: str = "cluster-policy") -> str:
-        return self.policy(kind, name).get("status", {}).get("state", "")
+        """Empty where the object is ready as it was before its last change."""
+        return state_of(self.policy(kind, name))
 
     def wait_state(self, state: str, deadline: float = 120, kind: str = "clusterpolicies", name: str = "cluster-policy"):
         def shown() -> str:
@@ -95,10 +96,16 @@ class Operator:
         """Writes of users whose name starts with that prefix, but the renewals of the Lease."""
         return [event for event in self.fleet.audit.writes(begin, who=who) if event.get("objectRef", {}).get("resource") != "leases"]
 
-    def wait_quiet(self, seconds: float = 5, who: str = OURS):
+    def wait_quiet(self, seconds: float = 15, who: str = OURS):
         begin = time.time()
-        wait_for(lambda: time.time() >= begin + seconds and not self.writes(time.time() - seconds, who), 120, f"{seconds} s without a write",
+        wait_for(lambda: time.time() >= begin + seconds and not self.writes(time.time() - seconds, who), 180, f"{seconds} s without a write",
                  lambda: self.fleet.audit.told(self.writes(time.time() - seconds, who), time.time()), every=0.5)
+
+
+def state_of(policy: dict) -> str:
+    status = policy.get("status", {})
+    seen = [one.get("observedGeneration") for one in status.get("conditions", []) if one["type"] == "Ready"]
+    return "" if status.get("state") == "ready" and seen != [policy["metadata"]["generation"]] else status.get("state", "")
 
 
 @contextlib.contextmanager

@@ -64,16 +64,17 @@ def of_failing(operator) -> dict[str, int]:
 
 @contextlib.contextmanager
 def nodes_without_agent(fleet):
-    """The most nodes that had no ready agent at the same time."""
+    """The most nodes that had no started agent at the same time."""
     most, end = [0], threading.Event()
 
     def watch():
         while not end.wait(0.05):
             with contextlib.suppress(CommandFailed, RequestFailed):
                 pods = fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/instance=penstock-agent")["items"]
-                ready = {pod["spec"].get("nodeName") for pod in pods
-                         if any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", []))}
-                most[0] = max(most[0], len(fleet.nodes) - len(ready))
+                # Not by Ready: answers that are late make an agent unready that the roll-out did not touch.
+                started = {pod["spec"].get("nodeName") for pod in pods if "deletionTimestamp" not in pod["metadata"]
+                           and all(one.get("started") for one in pod["status"].get("containerStatuses") or [{}])}
+                most[0] = max(most[0], len(fleet.nodes) - len(started))
     thread = threading.Thread(target=watch)
     thread.start()
     try:

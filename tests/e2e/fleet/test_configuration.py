@@ -5,7 +5,7 @@ import pytest
 from actors import wait_for
 from fleet import BY_INDEX as INDEX
 from fleet import BY_UUID as UUID
-from fleet import CONFIG_LABEL, Fleet
+from fleet import CONFIG_LABEL, WITHOUT_CDI, Fleet
 
 # In the environment, because CDI has one name for a device whatever the configuration names it.
 BY_UUID, BY_INDEX = (text + "    deviceListStrategy: envvar\n" for text in (UUID, INDEX))
@@ -17,8 +17,16 @@ def configured(installed):
     """All nodes use the cluster's default."""
     installed.edit(GOOD)
     in_force(installed, {name: "by-uuid" for name in installed.nodes})
+    wait_strategy(installed, "envvar")
     yield installed
     installed.edit({"by-uuid": UUID, "by-index": INDEX})
+    wait_strategy(installed, "cdi-cri")
+
+
+def wait_strategy(fleet: Fleet, name: str):
+    """The origin of a configuration does not tell which text of a key is in effect. On the node without CDI both texts have the same effect."""
+    wait_for(lambda: all(node.allocator("kubelet").get("deviceList", [])[:1] == [name] for node in fleet.nodes.values() if node.name != WITHOUT_CDI), 60,
+             f"{name} to be in effect", fleet.logs)
 
 
 def configurations(fleet: Fleet) -> dict[str, dict]:

@@ -101,7 +101,8 @@ def test_a_driver_container_gives_the_node_its_gpus(bare, images, fleet, measure
     wait_for(lambda: f"IS_HOST_DRIVER=false\nNVIDIA_DRIVER_ROOT={ON_HOST}\n" in bare.node.run("cat", READY).stdout, 60, "the file of the driver that is ready",
              lambda: bare.node.run("cat", READY, check=False).stdout)
     assert f"of the driver container in {ON_HOST}" in bare.node.penstock("validate", check=False).stdout
-    assert fleet.agent_pods()[NODE] == agent and len(bare.node.agents()) == 1
+    assert fleet.agent_pods()[NODE] == agent
+    wait_for(lambda: len(bare.node.agents()) == 1, 60, "one agent", bare.node.processes)
 
 
 def test_at_rest_nothing_is_written(bare, fleet):

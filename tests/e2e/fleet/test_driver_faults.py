@@ -2,11 +2,11 @@
 status; no pod without a GPU is evicted, and never are more nodes cordoned than the policy allows."""
 import contextlib
 import json
-import threading
 import time
 
 import pytest
 from actors import BUSYBOX, wait_for
+from api import Watch
 from driver_rollouts import NEW, OLD, SIMULATED, Rollout
 from fleet import NAMESPACE, merged, pod_on
 from operators import cluster_policy
@@ -64,23 +64,26 @@ def merged_environment(rollout: Rollout, more: list[dict]) -> dict:
     return now | {"env": [one for one in now["env"] if one["name"] not in {added["name"] for added in more}] + more}
 
 
+class AskedWatch(Watch):
+    def __init__(self, *what):
+        super().__init__(*what)
+        self.asked: set[str] = set()
+
+    def note(self, name: str, one: dict):
+        if SAFE_LOAD in one["metadata"].get("annotations", {}):
+            self.asked.add(name)
+
+
 @contextlib.contextmanager
 def asked_for(fleet):
     """The nodes that have the annotation of a driver that waits, at any time meanwhile."""
-    seen, end = set(), threading.Event()
-
-    def watch():
-        while not end.is_set():
-            with fleet.watch.changed:
-                fleet.watch.changed.wait(0.05)  # until the next change: the operator may remove the annotation at once
-                seen.update(name for name, node in fleet.watch.nodes.items() if SAFE_LOAD in node["metadata"].get("annotations", {}))
-    thread = threading.Thread(target=watch)
-    thread.start()
+    watch = AskedWatch(fleet.cluster.api, "nodes")
+    watch.start()
+    wait_for(lambda: watch.objects, 60, "the nodes to be watched")
     try:
-        yield seen
+        yield watch.asked
     finally:
-        end.set()
-        thread.join()
+        watch.stop()
 
 
 @pytest.fixture

@@ -23,7 +23,8 @@ def test_each_node_gets_the_driver_that_selects_it(rollout, fleet, measure):
         rollout.operator.wait_state("ready", kind="nvidiadrivers", name=name)
     rollout.operator.wait_state("ready")
     assert {node: fleet.labels(node).get(OWNER) for node in fleet.nodes} == {"n1": None, "n2": "blue", "n3": "blue", "n4": "green"}
-    assert {node: fleet.labels(node)["nvidia.com/gpu.deploy.driver"] for node in fleet.nodes} == {"n1": "pre-installed"} | dict.fromkeys(BARE, "true")
+    wait_for(lambda: {node: fleet.labels(node).get("nvidia.com/gpu.deploy.driver") for node in fleet.nodes} == {"n1": "pre-installed"} | dict.fromkeys(BARE, "true"),
+             60, "the marks of the nodes", rollout.told)
     pod = rollout.driver_pods()["n3"]
     [container] = pod["spec"]["containers"]
     assert container["image"] == f"{REPOSITORY}/driver:{OLD}-{SYSTEM}" and container["resources"]["limits"] == {"memory": "1Gi"}
@@ -32,7 +33,7 @@ def test_each_node_gets_the_driver_that_selects_it(rollout, fleet, measure):
 
 
 def test_at_rest_nothing_is_written(rollout, fleet):
-    rollout.operator.wait_quiet(10, AGENTS_TOO)
+    rollout.operator.wait_quiet(who=AGENTS_TOO)
     begin = time.time()
     time.sleep(15)  # the idle time itself
     wrote = rollout.operator.writes(begin, AGENTS_TOO)
@@ -157,8 +158,11 @@ def test_an_image_that_is_missing_for_the_next_kernel_is_said_before_the_node_bo
         assert driver()["state"] == "ready", "nothing waits for it"
         [pod] = checks()
         assert pod["spec"]["nodeName"] == "n4" and not any("hostPath" in volume for volume in pod["spec"].get("volumes", []))
-        events = fleet.get("events", "-n", "default", "--field-selector", "involvedObject.kind=Node,involvedObject.name=n4,reason=NextKernelWithoutDriver")["items"]
-        assert any(upcoming in event["message"] and kernel in event["message"] for event in events), events
+
+        def events() -> list[str]:
+            found = fleet.get("events", "-n", "default", "--field-selector", "involvedObject.kind=Node,involvedObject.name=n4,reason=NextKernelWithoutDriver")
+            return [event["message"] for event in found["items"]]
+        wait_for(lambda: any(upcoming in text and kernel in text for text in events()), 60, "the Event", events)
         provide(fleet, NEW, f"{NEW}-{upcoming}-{SYSTEM}")  # somebody builds it
         wait_for(lambda: said().get("state") == "Available" and condition().get("status") == "True", 300, "the image to be there", rollout.told)
         wait_for(lambda: not checks(), 60, "the pod that checked it to be gone", checks)

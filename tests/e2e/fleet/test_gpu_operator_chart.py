@@ -8,7 +8,7 @@ import sys
 import pytest
 from actors import GPU, wait_for
 from fleet import ACCELERATORS, MACHINE, ROOT, Fleet
-from operators import DEFINITIONS
+from operators import DEFINITIONS, state_of
 from test_install import ours
 
 NAMESPACE = RELEASE = "gpu-operator"
@@ -51,9 +51,9 @@ class Chart:
         return "\n".join(answer.stdout + answer.stderr for answer in answers)
 
     def state(self) -> str:
-        return self.fleet.kubectl("get", "clusterpolicy", "cluster-policy", "-o", "jsonpath={.status.state}").stdout
+        return state_of(self.fleet.get("clusterpolicies", "cluster-policy"))
 
-    def wait_ready(self, deadline: float = 120):
+    def wait_ready(self, deadline: float = 240):
         wait_for(lambda: self.state() == "ready", deadline, "the ClusterPolicy to be ready", self.log)
 
 

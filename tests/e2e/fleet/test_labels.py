@@ -11,6 +11,7 @@ def gpu_label(nodes: dict, node: str, key: str) -> str | None:
 
 def test_a_gpu_that_is_pulled_and_put_back_shows_in_the_labels(installed, measure):
     machine, watch = installed.nodes["n2"].machine, installed.watch
+    watch.wait(lambda nodes: gpu_label(nodes, "n2", "gpu.count.GeForce-RTX-3090") == "1" == gpu_label(nodes, "n2", "gpu.count.Tesla-T4"), 60, "the labels of n2")
     with measure("a GPU is removed: the Node's labels", goal=1) as it:
         machine.fault("0000:65:00.0", "remove")
         it.done = watch.wait(lambda nodes: gpu_label(nodes, "n2", "gpu.count.GeForce-RTX-3090") is None, 60, "the RTX 3090's label to go")

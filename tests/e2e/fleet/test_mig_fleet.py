@@ -58,7 +58,7 @@ def host_engine(fleet):
     files of simulated GPUs cannot be opened, so it opens a file of that name."""
     command = "trap '' TERM; mkdir -p /x/dev; : > /x/dev/nvidia0; exec 3< /x/dev/nvidia0; while true; do sleep 1; done"
     container = {"name": "main", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sh", "-c", command]}
-    spec = {"nodeSelector": {DCGM: "true"}, "terminationGracePeriodSeconds": 20, "containers": [container]}
+    spec = {"nodeSelector": {DCGM: "true"}, "terminationGracePeriodSeconds": 45, "containers": [container]}
     labels = {"app": "nvidia-dcgm"}
     fleet.create({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "nvidia-dcgm"},
                   "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}}})

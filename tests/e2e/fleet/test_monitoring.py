@@ -68,7 +68,7 @@ def prometheus(fleet, request):
     fleet.clear()
     fleet.ensure_installed(TELEMETRY)
     fleet.wait_rolled_out()
-    fleet.wait_advertised(120)
+    fleet.wait_offered()
     home = fleet.cluster.dir / f"prometheus-{request.node.name[:20]}"  # the series of the previous Prometheus would remain in its store
     home.mkdir()
     one = Prometheus(home, documented_jobs(fleet, home), [impatient(RULES, home)], enter=fleet.cluster.entering(),

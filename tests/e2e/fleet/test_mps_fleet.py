@@ -27,6 +27,7 @@ def served(fleet):
     fleet.clear()
     fleet.ensure_installed()  # MPS needs no further setting
     fleet.wait_rolled_out()
+    fleet.wait_offered()
     node = fleet.nodes["n1"]
     uuids = node.uuids()
     configure(fleet, "n1", by_mps(4, 0, 1), {GPU: {uuid: 1 for uuid in uuids[2:]}, SHARED: {uuid: 4 for uuid in uuids[:2]}})

@@ -82,9 +82,9 @@ def share_the_nodes(fleet: Fleet, remark, seconds: float, writes, beside: str = 
              "NFD to label the nodes", lambda: fleet.kubectl("logs", "-n", "nfd", "-l", "app in (nfd-master,nfd-worker)", check=False).stdout)
 
     def recent() -> list[dict]:
-        since = time.time() - 6
+        since = time.time() - 15
         return [*writes(since), *fleet.audit.writes(since, who="system:serviceaccount:nfd:")]
-    wait_for(lambda: not recent(), 120, "the writes that follow NFD's start to end", lambda: Audit.told(recent(), time.time()), every=0.5)
+    wait_for(lambda: not recent(), 180, "the writes that follow NFD's start to end", lambda: Audit.told(recent(), time.time()), every=0.5)
     begin = time.time()
     time.sleep(seconds)  # the period in which a conflict would show
     wrote, nfds = writes(begin), fleet.audit.writes(begin, who="system:serviceaccount:nfd:")

@@ -16,7 +16,7 @@ def test_an_older_kubernetes_on_one_node_installs_serves_changes_and_upgrades(ol
         older.install()
         it.done = older.wait_advertised(60)
     older.wait_rolled_out()
-    assert older.labels("n1")["nvidia.com/gpu.product"] == "NVIDIA-A100-SXM4-40GB"
+    wait_for(lambda: older.labels("n1").get("nvidia.com/gpu.product") == "NVIDIA-A100-SXM4-40GB", 60, "the labels", lambda: older.labels("n1"))
     older.hold("held", "n1", 6)
     older.wait_held("held")
     older.check()

@@ -48,19 +48,19 @@ def test_a_cluster_policy_as_people_have_it_makes_the_nodes_ready(operator, flee
         it.done = time.time()
     fleet.wait_advertised(60)
     for name in fleet.nodes:
-        found = fleet.get("node", name)["metadata"]
-        assert found["labels"]["nvidia.com/gpu.present"] == "true"
         def deploy(name=name) -> dict:
             return {key: fleet.labels(name).get(f"nvidia.com/gpu.deploy.{key}") for key in DEPLOYED}
         wait_for(lambda deploy=deploy: deploy() == DEPLOY, 60, f"the labels of {name}", deploy)
+        found = fleet.get("node", name)["metadata"]
+        assert found["labels"]["nvidia.com/gpu.present"] == "true"
         assert found["annotations"][UPGRADES] == "true"
     assert fleet.get("service", "-n", NAMESPACE, "nvidia-dcgm-exporter")["spec"]["ports"][0]["port"] == 9400
-    assert operator.policy()["status"]["nodes"]["byState"] == {"ready": 4}
+    wait_for(lambda: operator.policy()["status"]["nodes"]["byState"] == {"ready": 4}, 60, "four nodes to be counted", lambda: operator.policy()["status"])
     assert operator.condition("Ready")["reason"] == "Reconciled"
 
 
 def test_at_rest_the_operator_and_the_agents_write_only_the_lease(ready, fleet, remark):
-    ready.wait_quiet(10, AGENTS_TOO)
+    ready.wait_quiet(who=AGENTS_TOO)
     begin = time.time()
     time.sleep(20)  # the idle time itself
     wrote = ready.writes(begin, AGENTS_TOO)
@@ -193,7 +193,9 @@ def test_a_startup_taint_goes_once_the_devices_of_its_node_can_be_used(ready, fl
     def taints() -> list[str]:
         return [taint["key"] for taint in fleet.get("node", "n3")["spec"].get("taints", [])]
     fleet.nodes["n3"].machine.fault("driver", "unload")
-    ready.wait_state("notReady")
+    def named() -> list[tuple]:
+        return [(one["name"], "driver" in one.get("message", "")) for one in ready.policy()["status"]["nodes"].get("notReady", [])]
+    wait_for(lambda: named() == [("n3", True)], 120, "n3's agent to report that its driver is gone", lambda: ready.policy()["status"])
     fleet.kubectl("taint", "node", "n3", f"{STARTUP_TAINT}=:NoSchedule", "example.com/kept=:PreferNoSchedule")
     try:
         fleet.kubectl("delete", "pod", "-n", NAMESPACE, "-l", "app.kubernetes.io/name=penstock", "--field-selector=spec.nodeName=n3")  # its agent starts nevertheless
@@ -285,8 +287,9 @@ def test_a_device_config_serves_amds_gpus_alone_and_beside_a_cluster_policy(oper
     operator.apply(cluster_policy())
     operator.wait_state("ready")
     wait_for(is_ready, 60, "the DeviceConfig to be ready", shown)
-    assert agents() == ("ClusterPolicy", len(fleet.nodes)) and amounts() == {"n4": len(amd.minors)}
-    assert operator.policy()["status"]["nodes"]["byState"] == {"ready": len(fleet.nodes)}
+    wait_for(lambda: (agents(), amounts(), operator.policy()["status"]["nodes"]["byState"]) ==
+             (("ClusterPolicy", len(fleet.nodes)), {"n4": len(amd.minors)}, {"ready": len(fleet.nodes)}), 60,
+             "the agents of all nodes, and AMD's GPUs", lambda: (agents(), amounts(), shown()))
     operator.delete("clusterpolicies", "cluster-policy", "--timeout=120s")
     wait_for(lambda: is_ready() and agents()[1] == 1, 120, "the agents of the other nodes to end", lambda: (agents(), shown()))
 

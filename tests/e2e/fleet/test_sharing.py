@@ -215,7 +215,8 @@ def test_replicas_change_while_pods_hold_slots(shared, measure, converged):
     shared.edit({"by-uuid": BY_UUID, "own": sliced(1)})
     a100.wanted = {GPU: {uuid: 1}}
     in_force(shared, {"n4": "own"})
-    wait_for(lambda: not a100.kubelet_has(), 60, "the kubelet of n4 to have nothing allocatable", a100.kubelet_lists)
+    wait_for(lambda: not a100.kubelet_has() and shared.get("node", "n4")["status"]["allocatable"].get(GPU, "0") == "0", 60,
+             "the kubelet and the Node object of n4 to have nothing allocatable", a100.kubelet_lists)
     assert a100.kubelet_gave() == before
     shared.check(complete=False)
     shared.delete_pod(*before)

@@ -26,8 +26,8 @@ def walk(site, fleet):
     """`walk(...)`: the operator with that ClusterPolicy in force on four nodes that advertise all their devices."""
     def begin(**spec):
         site.apply(NATIVE, cluster_policy(**spec))
-        site.wait_state("ready")
-        fleet.wait_advertised(120)
+        site.wait_state("ready", 240)  # all agents are replaced, one by one
+        fleet.wait_offered()
         return site
     yield begin
     fleet.clear()
