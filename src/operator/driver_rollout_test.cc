@@ -55,11 +55,14 @@ TEST_F(DriverRolloutTest, UpgradesNodeByNodeAndEvictsOnlyWhatHoldsDevices) {
 TEST_F(DriverRolloutTest, CordonsNoNodeWhileTheWriteThatUncordonsAnotherIsRefused) {
   Run(30);
   PutDriver("blue", "580.1");
-  api_.SetDelay(20ms);
+  api_.SetDelay(100ms);
   for (int turn = 0; turn < 1000 && LabelOf("n1", kStateKey) != "uncordon-required"; ++turn)
     Run(1, 5ms);
   ASSERT_EQ(LabelOf("n1", kStateKey), "uncordon-required");
-  api_.Fail({.status = 409, .times = 1, .method = "PATCH", .path = NodePath("n1")});
+  api_.Fail({.status = 409, .times = 2, .method = "PATCH", .path = NodePath("n1")});
+  // While it is being written, something else changes.
+  api_.Merge(NodePath("n3"),
+             {{"metadata", {{"labels", {{"nvidia.com/gpu-driver-upgrade.skip", "false"}}}}}});
   Run(1000, 10ms);  // that there are never two is checked after each step
   EXPECT_EQ(LabelOf("n1", kStateKey), "upgrade-done");
   Run();
