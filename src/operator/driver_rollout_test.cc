@@ -180,6 +180,21 @@ TEST_F(DriverRolloutTest, TakesEverythingBack) {
   EXPECT_EQ(api_.Find(kSets + std::string("nvidia-gpu-driver-blue-ubuntu22.04")), nullptr);
 }
 
+TEST_F(DriverRolloutTest, TakesEverythingBackWhereAPolicyWasDeletedWhileNoOperatorRan) {
+  Run(30);
+  operator_.reset();
+  api_.Remove(kDriverPath + std::string("blue"));
+  Start();
+  Run(60);
+  for (const std::string& node : nodes_) {
+    EXPECT_EQ(LabelOf(node, kPoolKey), "");
+    EXPECT_EQ(LabelOf(node, kStateKey), "");
+  }
+  api_.ForgetCalls();
+  executor_.Advance(1min);
+  EXPECT_EQ(api_.Count("get"), 0u) << "there is nothing left to look at";
+}
+
 TEST_F(DriverRolloutTest, AFailedWriteThatIsNotWantedAnyMoreIsNoProblem) {
   Run(30);
   api_.Merge(NodePath("n3"), {{"metadata", {{"labels", {{"team", "red"}}}}}});

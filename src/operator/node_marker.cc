@@ -34,6 +34,9 @@ const protocol::kube::Resource kNodes{"", "v1", "nodes"};
 /// rate is for one that takes thousands of writes a second.
 constexpr WorkQueue::Options kQueue{.per_second = 400, .burst = 100, .at_once = 8};
 
+/// For what an answer leaves open. A program that changes what is written may leave it open again.
+constexpr base::Duration kLeftOpen = 10s;
+
 constexpr char kTakenBack[] =
     "another program takes back labels or annotations of a Node that are written again and again; "
     "`kubectl get -o yaml node ";
@@ -126,15 +129,16 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
 
   base::TimePoint Now() const { return api.executor().clock().Now(); }
 
-  /// `by`: `decisions` when the server was asked. If something else was decided meanwhile, or
-  /// another program has written the node since, it is looked at again.
+  /// `node`: whole, with managed fields. `by`: `decisions` when the server was asked. If something
+  /// else was decided meanwhile, or another program has written the node before or since, it is
+  /// looked at again.
   void Answered(const std::string& name, const Json& node, std::uint64_t by) {
-    if (informer->Learn(node) && by == decisions &&
-        !PlanFor(name, *informer->Find("", name)).differs) {
-      Settled(name);
-    } else {
-      queue->Add(name);
-    }
+    // What is newer than the answer, the watch has told already, or soon will.
+    if (!informer->Learn(node)) return queue->AddAfter(name, kLeftOpen);
+    const NodeMarksPlan plan = PlanFor(name, *informer->Find("", name));
+    if (plan.differs || by != decisions) return queue->Add(name);
+    if (plan.doubtful && OwnsMore(node, plan)) return queue->AddAfter(name, kLeftOpen);
+    Settled(name);
   }
 
   void Settled(const std::string& name) {

@@ -86,7 +86,7 @@ std::string ReadConfig(const std::string& path) {
 
 }  // namespace
 
-std::vector<PciFunction> ReadPciFunctions(const std::string& sysfs_root) {
+std::vector<PciFunction> ReadPciFunctions(const std::string& sysfs_root, bool with_config) {
   std::vector<PciFunction> functions;
   const std::string folder = sysfs_root + "/bus/pci/devices";
   const auto addresses = ListDirectory(folder);
@@ -99,7 +99,8 @@ std::vector<PciFunction> ReadPciFunctions(const std::string& sysfs_root) {
     function.device = static_cast<std::uint16_t>(ReadHex(path + "/device"));
     function.class_code = ReadHex(path + "/class");
     if (function.vendor == 0) continue;  // removed meanwhile
-    if (MayReadConfig(function.class_code)) function.config = ReadConfig(path + "/config");
+    if (with_config && MayReadConfig(function.class_code))
+      function.config = ReadConfig(path + "/config");
     functions.push_back(std::move(function));
   }
   return functions;

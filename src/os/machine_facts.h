@@ -48,8 +48,9 @@ struct MachinePaths {
 /// Reads all facts: DMI, uname, os-release, CPUID or /proc/cpuinfo, sysfs. Blocks.
 MachineFacts ReadMachineFacts(const MachinePaths& paths);
 
-/// The PCI functions that are present now, ordered by address; hot-plugging changes them. Blocks.
-std::vector<PciFunction> ReadPciFunctions(const std::string& sysfs_root);
+/// The PCI functions that are present now, ordered by address; hot-plugging changes them. Blocks:
+/// with their configuration also for the time of a reset, and what sleeps is woken up.
+std::vector<PciFunction> ReadPciFunctions(const std::string& sysfs_root, bool with_config = true);
 
 /// The kernel driver that a PCI function ("0000:07:00.0") is bound to: "vfio-pci"; empty if it is
 /// bound to none, nothing if there is no such function. Does not block.

@@ -39,7 +39,8 @@ base::Status MayStart(const device::Dialect& dialect, const device::Paths& paths
           : os::Exists(sign.path);
   if (has_sign) return {};
   bool has_device = false, has_others = false;
-  for (const os::PciFunction& function : os::ReadPciFunctions(paths.sysfs_root)) {
+  for (const os::PciFunction& function :
+       os::ReadPciFunctions(paths.sysfs_root, /*with_config=*/false)) {
     if (!node::label::IsAcceleratorClass(function.class_code)) continue;
     if (function.vendor == dialect.pci_vendor()) {
       has_device = true;

@@ -28,8 +28,8 @@ std::vector<std::string> WorkerCommand(const std::string& worker, std::string_vi
 
 /// Whether a worker has anything to look for: kNotFound where the vendor's driver is not on this
 /// machine, without a message if it has no devices of the vendor either. A vendor that is not there
-/// costs no process; on a machine without accelerators, a worker finds out what only a worker can.
-/// Reads sysfs.
+/// costs no process. Of a dialect without a sign, a worker finds out unless the machine's
+/// accelerators are all of other vendors that are served. Reads sysfs.
 base::Status MayStart(const device::Dialect& dialect, const device::Paths& paths);
 
 /// On the control loop.

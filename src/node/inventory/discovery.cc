@@ -156,17 +156,20 @@ void Discovery::Opened(device::Driver driver) {
 
 void Discovery::NoDriver(const Error& cause) {
   const auto place = options_.place ? options_.place() : nullptr;
-  const Error error = place && !place->unused.empty()
-                          ? Error(cause.code(), cause.message() + "; " + place->unused)
-                          : cause;
+  const auto snapshot = inventory_.published().Get();
+  const VendorEntry* before = snapshot->FindVendor(options_.vendor);
+  // Of a vendor that is not there nothing is said, unless it was.
+  std::string why = cause.message();
+  if (why.empty() && before != nullptr)
+    why = "this machine has neither its devices nor its driver any more";
+  if (!why.empty() && place && !place->unused.empty()) why += "; " + place->unused;
+  const Error error(cause.code(), why);
   ++*connection_;
   phase_ = Phase::kWaiting;
   busy_ = false;
   in_flight_.clear();
   backend_.Stop();
   driver_version_.clear();
-  const auto snapshot = inventory_.published().Get();
-  const VendorEntry* before = snapshot->FindVendor(options_.vendor);
   const bool was_there = before != nullptr && before->driver != nullptr;
   if (was_there && error.code() == Code::kUnavailable) {
     if (before->reason != error.message())
@@ -175,7 +178,7 @@ void Discovery::NoDriver(const Error& cause) {
     inventory_.SetVendor(
         {options_.vendor, before->driver, error.message(), before->place, before->since});
     DevicesUnknown(error);
-  } else if (!error.message().empty() || before != nullptr) {
+  } else if (!error.message().empty()) {
     if (before == nullptr || was_there || before->reason != error.message())
       base::Log(base::kWarn, "no driver", {{"vendor", options_.vendor}, {"why", error.message()}});
     driver_instance_.clear();

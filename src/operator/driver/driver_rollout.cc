@@ -1,6 +1,6 @@
 // A node is written with the version at which it was read, and only if it still is as the decision
-// supposed; what is being written counts as if it were there, so that no limit is exceeded while an
-// answer is late.
+// supposed. What is being written counts as if it were there, but the place of a node whose upgrade
+// ends is free only once that is answered: so no limit is exceeded while an answer is late.
 #include "operator/driver/driver_rollout.h"
 
 #include <algorithm>

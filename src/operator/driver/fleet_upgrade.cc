@@ -136,7 +136,7 @@ class Admission {
     for (const UpgradeNode& node : nodes_) {
       Readiness readiness = ReadinessToBegin(node, policy_, now_);
       LookAt(readiness.look_again);
-      if (readiness.begins)
+      if (readiness.begins && !node.is_ending)
         candidates.push_back({&node, canary_names_.contains(node.name),
                               node.cordoned && !node.record.cordoned, readiness.retry});
       waiting_[node.name] = std::move(readiness);

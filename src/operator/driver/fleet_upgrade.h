@@ -12,8 +12,8 @@ namespace penstock::cluster {
 
 struct UpgradeCounts {
   std::size_t nodes = 0, done = 0, required = 0, underway = 0, failed = 0;
-  /// Cordoned or not ready, and not failed: a node that failed is lost for now, and does not hold
-  /// up the others.
+  /// Underway, or cordoned or not ready and not failed: a node that failed is lost for now, and
+  /// does not hold up the others.
   std::size_t unavailable = 0;
 };
 

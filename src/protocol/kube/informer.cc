@@ -396,7 +396,10 @@ void Informer::Start() {
   if (!std::exchange(state_->started, true)) state_->After({}, &State::Begin);
 }
 
-bool Informer::Learn(const Json& object) { return state_->Learn(object); }
+bool Informer::Learn(const Json& object) {
+  const auto alive = state_;  // a handler may destroy the informer
+  return alive->Learn(object);
+}
 
 const Json* Informer::Find(const std::string& namespace_name, const std::string& name) const {
   return state_->cache.Find({namespace_name, name});

@@ -53,9 +53,10 @@ class Informer {
 
   void Start();
 
-  /// An object as the server has answered a request for it. If the watch has not shown it as new
-  /// yet, it counts as shown: `changed` is called, and earlier versions that the watch has yet to
-  /// show are left out. False, without effect: a newer one is known, or it is not known at all.
+  /// An object, whole, as the server has answered a request for it. If the watch has not shown it
+  /// as new yet, it counts as shown: `changed` is called, and earlier versions that the watch has
+  /// yet to show are left out, until the next list. False: a newer one is known, or it is not known
+  /// at all, or there is no room for it.
   bool Learn(const Json& object);
 
   /// The object as last seen, or null. Valid until the next handler runs.

@@ -189,6 +189,8 @@ TEST(ObjectCache, ForgetsWhatItLearnedFromAServerThatIsListedAgain) {
   EXPECT_EQ(cache.Put(meta("9"), node("1")), kChanged);
   EXPECT_EQ(cache.Learn(meta("12"), node("2")), kChanged);
   EXPECT_EQ(cache.Put(meta("10"), node("3")), kSame) << "10 is more than 9, and less than 12";
+  EXPECT_EQ(cache.Learn(meta("12"), node("2b")), kChanged) << "a watch may have shown less of it";
+  EXPECT_EQ(cache.Learn(meta("12"), node("2b")), kSame);
   cache.BeginList();
   EXPECT_EQ(cache.Put(meta("5"), node("4")), kChanged) << "it came back with an older state";
   EXPECT_EQ(cache.Learn(meta("x"), node("5")), kChanged) << "which is newer is not known";

@@ -51,15 +51,14 @@ ObjectCache::Kept ObjectCache::Put(const ObjectMeta& meta, Object object) {
 
 ObjectCache::Kept ObjectCache::Learn(const ObjectMeta& meta, Object object) {
   const auto found = entries_.find({meta.namespace_name, meta.name});
-  if (found == entries_.end() || found->second.version == meta.version ||
-      IsOlder(meta.version, found->second.version))
-    return Kept::kSame;
-  const std::uint64_t list = found->second.list;
+  if (found == entries_.end() || IsOlder(meta.version, found->second.version)) return Kept::kSame;
+  const Entry before = found->second;
+  found->second.version.clear();  // a watch of metadata has shown less of the same version
   const Kept kept = Put(meta, std::move(object));
-  if (kept == Kept::kNoRoom) return kept;
-  Entry& entry = entries_.at({meta.namespace_name, meta.name});
-  entry.list = list;  // whether the current list has it is yet to be seen
+  Entry& entry = entries_.at(found->first);
+  entry.list = before.list;  // whether the current list has it is yet to be seen
   entry.is_learned = true;
+  if (kept == Kept::kNoRoom) entry = before;
   return kept;
 }
 

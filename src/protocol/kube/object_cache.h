@@ -27,8 +27,8 @@ class ObjectCache {
   /// Whether it was there. Not what was deleted before the version that was learned.
   bool Remove(const ObjectMeta& deleted);
 
-  /// An object as the server has answered it. kSame: what is known is as new, or the object is not
-  /// known: it may have been deleted since.
+  /// An object as the server has answered it. kSame: what is known is newer, or the same, or the
+  /// object is not known: it may have been deleted since. kNoRoom: nothing changed.
   Kept Learn(const ObjectMeta& meta, Object object);
 
   /// Begins a list; EndList removes and returns all objects that were not Put since. A server that
