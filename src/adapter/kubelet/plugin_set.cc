@@ -59,7 +59,6 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
     std::vector<PluginDevice> list;  // as it is offered
     /// Devices that left it, and until when the kubelet is told that they are unhealthy.
     std::map<std::string, std::pair<PluginDevice, base::TimePoint>> left;
-    std::optional<base::TimePoint> empty_since;  // what the kubelet is told
     bool leaving = false;
     bool taken = false;  // the kubelet has the empty list
   };
@@ -110,19 +109,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
       one.list = list;
     }
     for (const auto& [id, gone] : one.left) list.push_back(gone.first);
-    if (!list.empty()) {
-      one.empty_since.reset();
-    } else if (!one.empty_since) {
-      one.empty_since = now;
-    }
     one.plugin->Update(std::move(list));
-  }
-
-  /// The kubelet counts none of the plugin's devices, and has been told long enough that there is
-  /// none: that it has read this, its answer does not tell apart from reading that all are
-  /// unhealthy.
-  bool HasEmptyList(const Plugin& one) const {
-    return one.empty_since && loop.clock().Now() - *one.empty_since >= options.kept_unhealthy;
   }
 
   /// Once the first of the devices that left need not be told of any more.
@@ -203,7 +190,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
         for (auto& [resource, one] : self.plugins)
           if (const auto found = answer->find(resource);
               found == answer->end() || found->second.empty())
-            one.taken = one.leaving && self.HasEmptyList(one);
+            one.taken = one.leaving && one.left.empty();
       self.CheckLeaving();
       if (self.AnyLeaving()) self.ScheduleQuery();
     }));
