@@ -115,14 +115,19 @@ TEST_F(KubeletSharesTest, WhatIsNotOfferedAnyMoreIsUnhealthyBeforeTheKubeletHear
   OpenWith(Shared(3, kShared, {"3"}));
   const std::set<std::string> shares = {"G3::0", "G3::1", "G3::2"};
   ASSERT_TRUE(kubelet_.WaitForHealthy(kShared, 3));
-  Configure({});
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kShared, 0));
-  EXPECT_TRUE(WaitForIds(kShared, shares));
-  EXPECT_FALSE(kubelet_.Allocate(kShared, {"G3::0"}).ok());
   Configure(Shared(2, kShared, {"3"}));
   ASSERT_TRUE(kubelet_.WaitForHealthy(kShared, 2));
   EXPECT_TRUE(WaitForIds(kShared, shares)) << "one of three is unhealthy";
+  EXPECT_FALSE(kubelet_.Allocate(kShared, {"G3::2"}).ok());
+  Configure({});
+  EXPECT_TRUE(WaitForIds(kShared, {})) << "a resource that ends is not kept";
+}
+
+TEST_F(KubeletSharesTest, SharesThatAreNotOfferedAnyMoreLeaveTheListAfterAWhile) {
+  OpenWith(Shared(3, kShared, {"3"}));
+  ASSERT_TRUE(kubelet_.WaitForHealthy(kShared, 3));
+  Configure(Shared(2, kShared, {"3"}));
+  EXPECT_TRUE(WaitForIds(kShared, {"G3::0", "G3::1"}));
 }
 
 TEST_F(KubeletSharesTest, ANameThatIsNotOfferedAnyMoreGoesAndComesBack) {

@@ -97,6 +97,8 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
   /// A kubelet of 1.36 chooses a device, asks for it, and then reads what its list has of it: it
   /// ends with a panic where the device has left the list meanwhile
   /// (devicemanager, allocateContainerResources). An unhealthy one stays in it and is not chosen.
+  /// Not where none is left: an agent that starts again meanwhile would not serve the resource, and
+  /// the kubelet would count its devices for 5 minutes.
   void Send(Plugin& one, std::vector<PluginDevice> list) {
     const base::TimePoint now = loop.clock().Now();
     std::erase_if(one.left, [&](const auto& gone) { return gone.second.second <= now; });
@@ -108,6 +110,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
       for (const PluginDevice& device : list) one.left.erase(device.id);
       one.list = list;
     }
+    if (list.empty()) one.left.clear();
     for (const auto& [id, gone] : one.left) list.push_back(gone.first);
     one.plugin->Update(std::move(list));
   }
@@ -190,7 +193,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
         for (auto& [resource, one] : self.plugins)
           if (const auto found = answer->find(resource);
               found == answer->end() || found->second.empty())
-            one.taken = one.leaving && one.left.empty();
+            one.taken = one.leaving;
       self.CheckLeaving();
       if (self.AnyLeaving()) self.ScheduleQuery();
     }));
