@@ -75,7 +75,7 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
         list(
             c, [this](auto done) { resources.GetAllocatable(std::move(done)); },
             options.kubelet_has),
-        plugins(c, {options.kubelet_dir, options.proc_root, options.kept_unhealthy}, *this,
+        plugins(c, {options.kubelet_dir, options.proc_root}, *this,
                 {.state = [this](const std::string& resource,
                                  const PluginState& state) { StateChanged(resource, state); },
                  .held = [this](const std::string& resource) { return IsHeld(resource); }}) {}

@@ -57,10 +57,6 @@ class KubeletAdapter {
     /// and agreed. An empty map: from now until the next call, another offer is made, or the
     /// kubelet does not read it. Null: the kubelet is not asked.
     std::function<void(const KubeletAmounts&)> kubelet_has = nullptr;
-    /// How long the kubelet is told that a device which is no longer offered is unhealthy, before
-    /// it hears no more of it: far longer than it needs from the choice of a device for a pod to
-    /// the end of its admission.
-    base::Duration kept_unhealthy = std::chrono::seconds(5);
   };
   /// `io` reads the kubelet's checkpoint.
   KubeletAdapter(os::Loop& control, base::Executor& io, Options options,

@@ -108,28 +108,6 @@ TEST_F(KubeletSharesTest, ASingleShareOnlyIsRefusedInNvidiasWords) {
   EXPECT_TRUE(kubelet_.Allocate(kGpu, {"G0::0"}).ok());
 }
 
-/// A kubelet of 1.36 ends with a panic where a device leaves its list during an admission.
-TEST_F(KubeletSharesTest, WhatIsNotOfferedAnyMoreIsUnhealthyBeforeTheKubeletHearsNoMoreOfIt) {
-  kept_unhealthy_ = std::chrono::hours(1);
-  Make();
-  OpenWith(Shared(3, kShared, {"3"}));
-  const std::set<std::string> shares = {"G3::0", "G3::1", "G3::2"};
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kShared, 3));
-  Configure(Shared(2, kShared, {"3"}));
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kShared, 2));
-  EXPECT_TRUE(WaitForIds(kShared, shares)) << "one of three is unhealthy";
-  EXPECT_FALSE(kubelet_.Allocate(kShared, {"G3::2"}).ok());
-  Configure({});
-  EXPECT_TRUE(WaitForIds(kShared, {})) << "a resource that ends is not kept";
-}
-
-TEST_F(KubeletSharesTest, SharesThatAreNotOfferedAnyMoreLeaveTheListAfterAWhile) {
-  OpenWith(Shared(3, kShared, {"3"}));
-  ASSERT_TRUE(kubelet_.WaitForHealthy(kShared, 3));
-  Configure(Shared(2, kShared, {"3"}));
-  EXPECT_TRUE(WaitForIds(kShared, {"G3::0", "G3::1"}));
-}
-
 TEST_F(KubeletSharesTest, ANameThatIsNotOfferedAnyMoreGoesAndComesBack) {
   Open();
   for (int round = 0; round < 3; ++round) {

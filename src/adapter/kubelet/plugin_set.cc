@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <optional>
 #include <utility>
 
 #include "base/lifetime.h"
@@ -56,9 +55,6 @@ std::string SocketPrefixOf(const std::string& resource) {
 struct PluginSet::State : std::enable_shared_from_this<State> {
   struct Plugin {
     std::unique_ptr<DevicePlugin> plugin;
-    std::vector<PluginDevice> list;  // as it is offered
-    /// Devices that left it, and until when the kubelet is told that they are unhealthy.
-    std::map<std::string, std::pair<PluginDevice, base::TimePoint>> left;
     bool leaving = false;
     bool taken = false;  // the kubelet has the empty list
   };
@@ -77,7 +73,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
       if (!one.leaving) {
         base::Log(base::kInfo, "resource no longer advertised to the kubelet",
                   {{"resource", resource}});
-        Send(one, {});
+        one.plugin->Update({});
         one.leaving = some_leave = true;
         one.taken = false;
       }
@@ -86,49 +82,11 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
       Plugin* one = Find(resource);
       if (one == nullptr) continue;
       one->leaving = false;
-      Send(*one, std::move(list));
+      one->plugin->Update(std::move(list));
     }
-    ScheduleEnd();
     if (!some_leave) return;
     retry_delay = kInitialRetry;
     ScheduleQuery();
-  }
-
-  /// A kubelet of 1.36 chooses a device, asks for it, and then reads what its list has of it: it
-  /// ends with a panic where the device has left the list meanwhile
-  /// (devicemanager, allocateContainerResources). An unhealthy one stays in it and is not chosen.
-  /// Not where none is left: an agent that starts again meanwhile would not serve the resource, and
-  /// the kubelet would count its devices for 5 minutes.
-  void Send(Plugin& one, std::vector<PluginDevice> list) {
-    const base::TimePoint now = loop.clock().Now();
-    std::erase_if(one.left, [&](const auto& gone) { return gone.second.second <= now; });
-    if (one.list != list) {
-      for (PluginDevice& before : one.list) {
-        before.healthy = false;
-        one.left.try_emplace(before.id, before, now + options.kept_unhealthy);
-      }
-      for (const PluginDevice& device : list) one.left.erase(device.id);
-      one.list = list;
-    }
-    if (list.empty()) one.left.clear();
-    for (const auto& [id, gone] : one.left) list.push_back(gone.first);
-    one.plugin->Update(std::move(list));
-  }
-
-  /// Once the first of the devices that left need not be told of any more.
-  void ScheduleEnd() {
-    std::optional<base::TimePoint> first;
-    for (const auto& [resource, one] : plugins)
-      for (const auto& [id, gone] : one.left)
-        if (!first || gone.second < *first) first = gone.second;
-    loop.Cancel(end);
-    if (first)
-      end = loop.PostAfter(std::max(base::Duration(0), *first - loop.clock().Now()),
-                           base::IfAlive(this, [](State& self) {
-                             for (auto& [resource, one] : self.plugins)
-                               if (!one.left.empty()) self.Send(one, std::vector(one.list));
-                             self.ScheduleEnd();
-                           }));
   }
 
   Plugin* Find(const std::string& resource) {
@@ -206,17 +164,14 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
   protocol::kubelet::PodResources resources;
   std::map<std::string, Plugin> plugins;
   base::Duration retry_delay = kInitialRetry;
-  base::TimerId timer = 0, end = 0;
+  base::TimerId timer = 0;
 };
 
 PluginSet::PluginSet(os::Loop& loop, Options options, protocol::kubelet::PluginHandler& handler,
                      Callbacks callbacks)
     : state_(std::make_shared<State>(loop, std::move(options), handler, std::move(callbacks))) {}
 
-PluginSet::~PluginSet() {
-  state_->loop.Cancel(state_->timer);
-  state_->loop.Cancel(state_->end);
-}
+PluginSet::~PluginSet() { state_->loop.Cancel(state_->timer); }
 
 void PluginSet::Offer(std::map<std::string, std::vector<PluginDevice>> lists) {
   state_->Offer(std::move(lists));

@@ -19,7 +19,6 @@ class PluginSet {
   struct Options {
     std::string kubelet_dir;
     std::string proc_root;
-    base::Duration kept_unhealthy{};  ///< of KubeletAdapter::Options
   };
   struct Callbacks {
     /// On the control loop, after a plugin's state changed.
@@ -32,11 +31,10 @@ class PluginSet {
             Callbacks callbacks);
   ~PluginSet();
 
-  /// Offers exactly these resources with these lists from now on. A device that is no longer in a
-  /// list with others is unhealthy for a while before the kubelet hears no more of it. For a
-  /// resource that is no longer offered, the kubelet first gets an empty list: if the plugin just
-  /// ended, the kubelet would call its devices unhealthy. The plugin ends once nothing of it is held
-  /// and the kubelet has the empty list.
+  /// Offers exactly these resources with these lists from now on. For a resource that is no longer
+  /// offered, the kubelet first gets an empty list: if the plugin just ended, the kubelet would
+  /// call its devices unhealthy. The plugin ends once nothing of it is held and the kubelet has the
+  /// empty list.
   void Offer(std::map<std::string, std::vector<protocol::kubelet::PluginDevice>> lists);
 
   /// Devices were released: a plugin that waited for that may end soon.

@@ -59,8 +59,7 @@ class KubeletAdapterTest : public ::testing::Test {
               .containers = [this] { return containers_; },
               .engine = engine,
               .written = written,
-              .kubelet_has = [this](const KubeletAmounts& amounts) { kubelet_has_.Set(amounts); },
-              .kept_unhealthy = kept_unhealthy_},
+              .kubelet_has = [this](const KubeletAmounts& amounts) { kubelet_has_.Set(amounts); }},
           inventory_, ledger_, offers_, device::testing::FindAcme);
     });
   }
@@ -146,7 +145,6 @@ class KubeletAdapterTest : public ::testing::Test {
   api::ContainersConfig containers_;  // used on the control loop
   std::atomic<api::SharePolicy> policy_ = api::SharePolicy::kDistributed;
   base::Published<KubeletAmounts> kubelet_has_;
-  base::Duration kept_unhealthy_ = std::chrono::milliseconds(50);
   os::TemporaryFolder folder_;
   protocol::kubelet::FakeKubelet kubelet_{folder_.path()};
   os::Loop control_{"control"}, io_{"io"};
