@@ -133,7 +133,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
   /// else was decided meanwhile, or another program has written the node before or since, it is
   /// looked at again.
   void Answered(const std::string& name, const Json& node, std::uint64_t by) {
-    // What is newer than the answer, the watch has told already, or soon will.
+    // The watch has shown what is newer than this answer, or shows it soon.
     if (!informer->Learn(node)) return queue->AddAfter(name, kLeftOpen);
     const NodeMarksPlan plan = PlanFor(name, *informer->Find("", name));
     if (plan.differs || by != decisions) return queue->Add(name);

@@ -22,7 +22,7 @@ struct ObjectMeta {
 };
 /// kDataLoss if metadata.name or resourceVersion is missing.
 base::Result<ObjectMeta> MetaOf(const Json& object);
-/// `unread`: JSON pointers.
+/// The object without the values at these JSON pointers.
 Object WithoutUnread(Json object, const std::vector<std::string>& unread);
 
 /// One line of a watch.
