@@ -35,7 +35,7 @@ int Trim(dl_phdr_info* info, std::size_t, void* wanted) {
 /// variables need.
 std::uint64_t SpareBytes() {
   const struct mallinfo2 heap = ::mallinfo2();
-  const std::uint64_t own = ReadResident("self").own;
+  const std::uint64_t own = AnonymousBytes();
   return own - std::min<std::uint64_t>(own, heap.uordblks + heap.hblkhd);
 }
 
@@ -48,15 +48,23 @@ void TrimLoaded(const std::function<bool(std::string_view path)>& wanted) {
 
 void TrimHeap() { ::malloc_trim(0); }
 
-Resident ReadResident(const std::string& process) {
+std::uint64_t ReadResident(const std::string& process) {
   const auto statm = ReadFile("/proc/" + process + "/statm",
                               256);  // proc(5): size, resident, shared, ... in pages
   const auto fields = base::Split(statm.value_or(""), ' ');
-  if (fields.size() < 3) return {};
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const std::uint64_t all = base::ParseUint(fields[1]).value_or(0),
-                      of_files = base::ParseUint(fields[2]).value_or(0);
-  return {all * page, (all - std::min(all, of_files)) * page};
+  if (fields.size() < 3) return 0;
+  return base::ParseUint(fields[1]).value_or(0) *
+         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::uint64_t AnonymousBytes() {
+  const std::string rollup = ReadFile("/proc/self/smaps_rollup", 4096).value_or("");
+  constexpr std::string_view kKey = "\nAnonymous:";  // "Anonymous:         13084 kB"
+  const std::size_t key = rollup.find(kKey);
+  if (key == std::string::npos) return 0;
+  const std::size_t number = rollup.find_first_not_of(' ', key + kKey.size());
+  return base::ParseUint(rollup.substr(number, rollup.find(' ', number) - number)).value_or(0)
+         << 10;
 }
 
 bool SpareMemory::GiveBack() {

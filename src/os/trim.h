@@ -19,13 +19,14 @@ void TrimLoaded(const std::function<bool(std::string_view path)>& wanted);
 /// threads that allocate wait meanwhile, some milliseconds for tens of MiB.
 void TrimHeap();
 
-/// Bytes of memory that a process has; `own`: not backed by a file.
-struct Resident {
-  std::uint64_t all = 0, own = 0;
-};
+/// Bytes of memory that a process has, from /proc/PROCESS/statm; PROCESS is a pid. 0 where there is
+/// none. Newer kernels count per CPU: on a machine with hundreds of them, this may be hundreds of
+/// MiB off.
+std::uint64_t ReadResident(const std::string& process);
 
-/// From /proc/PROCESS/statm; PROCESS is a pid or "self". Zeros where there is none.
-Resident ReadResident(const std::string& process);
+/// Bytes of this process's memory that no file backs, from /proc/self/smaps_rollup: exact. 0 where
+/// there is none. Takes some 100 µs.
+std::uint64_t AnonymousBytes();
 
 /// This process's memory beyond what it uses. Keep one, and call it every few seconds, always on
 /// one thread.

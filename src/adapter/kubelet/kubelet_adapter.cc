@@ -38,15 +38,37 @@ std::vector<PluginDevice> ToPluginDevices(const Offer& offer) {
   return devices;
 }
 
-/// What the kubelet should have of a resource; empty if it is no longer offered.
-AllocatableConfirmation::Offered OfferedOf(const Offer* offer) {
+/// What the kubelet should have of a resource.
+AllocatableConfirmation::Offered OfferedOf(const std::vector<PluginDevice>& list) {
   AllocatableConfirmation::Offered offered;
-  if (offer == nullptr) return offered;
-  offered.all = offer->slots.size();
-  for (const auto& slot : offer->slots)
-    if (slot.usable) offered.usable.push_back(slot.slot.id);
+  offered.all = list.size();
+  for (const PluginDevice& device : list)
+    if (device.healthy) offered.usable.push_back(device.id);
   std::ranges::sort(offered.usable);
   return offered;
+}
+
+/// The slots that pods have from the kubelet and that are not offered to it under that name, or no
+/// longer.
+std::vector<Slot> HeldBeside(const std::vector<Offer>& offers,
+                             const node::ledger::Snapshot& ledger) {
+  const auto name = [](const Slot* slot) { return std::tie(slot->resource, slot->id); };
+  std::vector<const Slot*> held;
+  for (const Lease& lease : ledger.leases)
+    if (lease.allocator == node::share::kKubeletAllocator)
+      for (const Slot& slot : lease.slots) held.push_back(&slot);
+  if (held.empty()) return {};
+  std::ranges::sort(held, {}, name);
+  std::vector<bool> offered(held.size(), false);
+  for (const Offer& offer : offers)
+    for (const auto& one : offer.slots)
+      if (const auto at = std::ranges::lower_bound(held, name(&one.slot), {}, name);
+          at != held.end() && name(*at) == name(&one.slot))
+        offered[static_cast<std::size_t>(at - held.begin())] = true;
+  std::vector<Slot> beside;
+  for (std::size_t i = 0; i < held.size(); ++i)
+    if (!offered[i]) beside.push_back(*held[i]);
+  return beside;
 }
 
 bool HoldsOf(const Lease& lease, const std::string& resource) {
@@ -75,10 +97,10 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
         list(
             c, [this](auto done) { resources.GetAllocatable(std::move(done)); },
             options.kubelet_has),
-        plugins(c, {options.kubelet_dir, options.proc_root}, *this,
-                {.state = [this](const std::string& resource,
-                                 const PluginState& state) { StateChanged(resource, state); },
-                 .held = [this](const std::string& resource) { return IsHeld(resource); }}) {}
+        plugins(c, {options.kubelet_dir, options.proc_root, options.list_read_within}, *this,
+                [this](const std::string& resource, const PluginState& state) {
+                  StateChanged(resource, state);
+                }) {}
 
   void Allocate(const std::string& resource, AllocateRequest request,
                 Reply<std::vector<ContainerEdits>> reply) override {
@@ -101,8 +123,9 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
 
   void Follow(const node::share::NodeDevices& now, const node::share::NodeDevices& before) {
     if (!open) return;
-    if (now.offers != before.offers) Advertise();
-    if (now.ledger != before.ledger) plugins.CheckLeaving();
+    if (now.offers != before.offers ||
+        (now.ledger != before.ledger && HeldBeside(*shown.Get(), *now.ledger) != beside))
+      Advertise();
   }
 
   /// The specifications written now; null if none are written on this node.
@@ -123,12 +146,30 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
     for (const std::string& one : config.required_classes)
       if (std::ranges::find(not_here, one) != not_here.end()) gate.missing.push_back(one);
     shown.Set(gated.Show(*offers.Get(), gate));
-    const auto now = shown.Get();
-    std::map<std::string, std::vector<PluginDevice>> lists;
-    for (const Offer& offer : *now) lists.emplace(offer.resource, ToPluginDevices(offer));
-    plugins.Offer(std::move(lists));
-    RequestList(*now);
+    beside = HeldBeside(*shown.Get(), *ledger.Get());
+    plugins.Offer(Lists());
+    RequestList();
     if (before != std::tuple(listing, not_here, gated.withheld())) options.containers_differ();
+  }
+
+  /// What is offered, and as unhealthy what pods have beside that: a kubelet of 1.36 ends with a
+  /// panic where a device that it allocates leaves its list before it has stored the answer
+  /// (devicemanager, allocateContainerResources), and likewise at hints for a pod whose device is
+  /// not in it (generateDeviceTopologyHints). Only for resources that we serve: they may be another
+  /// plugin's.
+  std::map<std::string, std::vector<PluginDevice>> Lists() const {
+    std::map<std::string, std::vector<PluginDevice>> lists;
+    for (const Offer& offer : *shown.Get()) lists.emplace(offer.resource, ToPluginDevices(offer));
+    const auto served = plugins.states();
+    const auto snapshot = inventory.published().Get();
+    for (const Slot& slot : beside) {
+      if (!lists.contains(slot.resource) && !served.contains(slot.resource)) continue;
+      const auto* entry = snapshot->Find(slot.device);
+      const auto numa = entry != nullptr ? entry->facts->numa_node : std::nullopt;
+      lists[slot.resource].push_back(
+          {slot.id, false, numa ? std::vector<int>{*numa} : std::vector<int>{}});
+    }
+    return lists;
   }
 
   /// Device id → why the kubelet does not get it yet.
@@ -159,12 +200,13 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
   }
 
   /// Asks the kubelet until it has the current offer, for the resources that it reads from us.
-  void RequestList(const std::vector<Offer>& now) {
+  void RequestList() {
     if (!options.kubelet_has) return;
+    auto lists = Lists();
     std::map<std::string, AllocatableConfirmation::Offered> offered;
-    for (const auto& [resource, one] : plugins.standings())
-      if (one.state.phase == PluginState::Phase::kServing)
-        offered[resource] = OfferedOf(FindOffer(now, resource));
+    for (const auto& [resource, state] : plugins.states())
+      if (state.phase == PluginState::Phase::kServing)
+        offered[resource] = OfferedOf(lists[resource]);
     if (requested == offered) return;
     requested = offered;
     options.kubelet_has({});
@@ -208,7 +250,7 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
       if (options.engine != nullptr) options.engine->QueryAgain();
     }
     requested.reset();
-    RequestList(*shown.Get());
+    RequestList();
     if (options.containers_differ) options.containers_differ();
   }
 
@@ -251,9 +293,9 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
   /// Passes the devices that the kubelet counts under the resources that it reads from us.
   void QueryCounted(std::function<void(Result<std::set<std::string>>)> done) {
     std::set<std::string> names;
-    for (const auto& [resource, one] : plugins.standings())
-      if (one.state.phase == PluginState::Phase::kServing ||
-          one.state.phase == PluginState::Phase::kRegistering)
+    for (const auto& [resource, state] : plugins.states())
+      if (state.phase == PluginState::Phase::kServing ||
+          state.phase == PluginState::Phase::kRegistering)
         names.insert(resource);
     if (names.empty()) return done(std::set<std::string>());
     resources.GetAllocatable(
@@ -278,6 +320,7 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
   std::vector<std::string> not_here;  // configured classes of devices that are missing
   AdvertisementFilter gated;
   base::Published<std::vector<Offer>> shown;
+  std::vector<Slot> beside;  // what pods have that is not in it
   PodTracker pods;
   protocol::kubelet::PodResources resources;
   AllocateHandler allocate;
@@ -327,12 +370,13 @@ api::AllocatorReport KubeletAdapter::Report() const {
   report.state = "waiting";
   std::map<std::string, std::vector<std::string>> reasons;  // reason → resources
   bool open = false, stepped_back = false;
-  for (const auto& [resource, standing] : state_->plugins.standings()) {
-    if (standing.leaving) continue;
+  const auto offers = state_->shown.Get();
+  for (const auto& [resource, plugin] : state_->plugins.states()) {
+    if (FindOffer(*offers, resource) == nullptr) continue;
     report.resources.push_back(resource);
-    open |= standing.state.phase == PluginState::Phase::kServing;
-    stepped_back |= standing.state.phase == PluginState::Phase::kSteppedBack;
-    if (!standing.state.reason.empty()) reasons[standing.state.reason].push_back(resource);
+    open |= plugin.phase == PluginState::Phase::kServing;
+    stepped_back |= plugin.phase == PluginState::Phase::kSteppedBack;
+    if (!plugin.reason.empty()) reasons[plugin.reason].push_back(resource);
   }
   for (const auto& [reason, resources] : reasons) {
     const bool of_all = resources.size() == report.resources.size();

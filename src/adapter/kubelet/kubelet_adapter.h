@@ -57,6 +57,8 @@ class KubeletAdapter {
     /// and agreed. An empty map: from now until the next call, another offer is made, or the
     /// kubelet does not read it. Null: the kubelet is not asked.
     std::function<void(const KubeletAmounts&)> kubelet_has = nullptr;
+    /// How long the kubelet may take to read a list that it was sent.
+    base::Duration list_read_within = std::chrono::seconds(5);
   };
   /// `io` reads the kubelet's checkpoint.
   KubeletAdapter(os::Loop& control, base::Executor& io, Options options,

@@ -142,14 +142,56 @@ TEST_F(KubeletSharesTest, APluginStaysWhileAnythingOfItsNameIsHeld) {
   Configure(Shared(2, kShared));
   EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 6))
       << "without the shares of the GPU that is held whole";
-  EXPECT_TRUE(WaitForIds(kGpu, {}));
+  EXPECT_TRUE(WaitForIds(kGpu, {"G0"})) << "what the pod has";
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 0));
   EXPECT_THAT(kubelet_.Allocate(kShared, {"G0::0"}).error().message(), HasSubstr("ml/train"));
   On([this] { adapter_->AwaitReleases(true); });
   EXPECT_EQ(Sockets().size(), 2u) << "the resource is still held";
   EXPECT_EQ(HolderOf("G0").pod, "train") << "the kubelet lists it under the previous resource name";
   kubelet_.SetPods({});
   EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 8));
+  EXPECT_TRUE(WaitForIds(kGpu, {}));
   EXPECT_TRUE(WaitForSockets({"penstock-acme.com-gpu.shared"}));
+}
+
+/// The kubelet says which devices it counts as healthy, but not whether it still has unhealthy
+/// ones, which it would count for 5 minutes if the plugin ended before it has read the empty list.
+TEST_F(KubeletSharesTest, APluginStaysUntilTheKubeletHasReadThatNothingIsLeft) {
+  list_read_within_ = std::chrono::hours(1);
+  Make();
+  Open();
+  Configure(Shared(2, kShared));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kShared, 8));
+  EXPECT_TRUE(WaitForIds(kGpu, {}));
+  EXPECT_TRUE(kubelet_.WaitForRequests(kubelet_.Requests() + 3));
+  EXPECT_EQ(Sockets().size(), 2u);
+}
+
+/// A kubelet of 1.36 ends with a panic where a device that it allocates leaves its list before it
+/// has stored the answer.
+TEST_F(KubeletSharesTest, WhatIsAllocatedStaysInTheListAsUnhealthyIfItIsWithdrawn) {
+  Open();
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0"}).ok());
+  On([this] { offers_.SetWithdrawals({{"G0", {.reason = "new"}}, {"G1", {.reason = "new"}}}); });
+  EXPECT_TRUE(WaitForIds(kGpu, {"G0", "G2", "G3"}));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 2));
+  EXPECT_TRUE(WaitForKubeletHas(3, 2));
+  EXPECT_FALSE(kubelet_.Allocate(kGpu, {"G0"}).ok());
+  kubelet_.SetPods({{"ml", "train", "main", kGpu, {"G0"}}});
+  ASSERT_TRUE(WaitForPod("G0", "train"));
+  kubelet_.SetPods({});
+  On([this] { adapter_->AwaitReleases(true); });
+  EXPECT_TRUE(WaitForIds(kGpu, {"G2", "G3"}));
+  On([this] { offers_.SetWithdrawals({}); });
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
+}
+
+TEST_F(KubeletSharesTest, OfAResourceThatAnotherPluginServesNothingIsListedForPodsThatHaveIt) {
+  kubelet_.SetPods({{"ml", "old", "main", "acme.com/forgotten", {"G2"}}});
+  On([this] { adapter_->Open(); });
+  EXPECT_TRUE(WaitForPod("G2", "old"));
+  EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
+  EXPECT_EQ(kubelet_.Registrations("acme.com/forgotten"), 0);
 }
 
 TEST_F(KubeletSharesTest, SeveralSharesOfOneGpuNameItOnceToTheContainer) {
@@ -197,8 +239,9 @@ TEST_F(KubeletSharesTest, AChangeOfSharingReachesTheKubeletWhilePodsHoldShares) 
   for (const char* id : {"G0::0", "G0::3", "G1::2"})
     ASSERT_TRUE(kubelet_.Allocate(kGpu, {id}).ok());
   Configure(Shared(2));
-  EXPECT_TRUE(
-      kubelet_.WaitForDevices(kGpu, [](const auto& devices) { return devices.size() == 8; }));
+  EXPECT_TRUE(kubelet_.WaitForDevices(kGpu, [](const auto& devices) {
+    return devices.size() == 10;
+  })) << "two of the three shares that are held have numbers that are not offered any more";
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 6))
       << "both shares of G0 and one of G1 are held under previous numbers";
   EXPECT_EQ(ledger_.Get()->leases.size(), 3u);

@@ -56,14 +56,15 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
   struct Plugin {
     std::unique_ptr<DevicePlugin> plugin;
     bool leaving = false;
-    bool taken = false;  // the kubelet has the empty list
+    bool taken = false;            // the kubelet counts none of its devices as healthy
+    base::TimePoint read_by = {};  // by then the kubelet has read the empty list
   };
 
-  State(os::Loop& l, Options o, protocol::kubelet::PluginHandler& h, Callbacks c)
+  State(os::Loop& l, Options o, protocol::kubelet::PluginHandler& h, PluginSet::StateChanged c)
       : loop(l),
         options(std::move(o)),
         handler(h),
-        callbacks(std::move(c)),
+        state_changed(std::move(c)),
         resources(l, options.kubelet_dir) {}
 
   void Offer(std::map<std::string, std::vector<PluginDevice>>&& lists) {
@@ -76,6 +77,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
         one.plugin->Update({});
         one.leaving = some_leave = true;
         one.taken = false;
+        one.read_by = loop.clock().Now() + options.read_within;
       }
     }
     for (auto& [resource, list] : lists) {
@@ -108,19 +110,18 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
   }
 
   void Changed(const std::string& resource, const PluginState& state) {
-    callbacks.state(resource, state);
+    state_changed(resource, state);
     ScheduleCheck();
   }
 
   void ScheduleCheck() {
-    if (std::ranges::none_of(plugins, [](const auto& one) { return one.second.leaving; })) return;
-    loop.Post(base::IfAlive(this, &State::CheckLeaving));
+    if (AnyLeaving()) loop.Post(base::IfAlive(this, &State::CheckLeaving));
   }
 
   void CheckLeaving() {
     for (auto one = plugins.begin(); one != plugins.end();) {
-      const bool gone = one->second.taken || !MayBeRead(one->second.plugin->state());
-      if (!one->second.leaving || !gone || callbacks.held(one->first)) {
+      if (!one->second.leaving ||
+          (MayBeRead(one->second.plugin->state()) && !HasRead(one->second))) {
         ++one;
         continue;
       }
@@ -130,9 +131,12 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
     }
   }
 
+  /// Whether the kubelet has the empty list: it says which devices it counts as healthy, but not
+  /// whether it has read that unhealthy ones are gone.
+  bool HasRead(const Plugin& one) const { return one.taken && loop.clock().Now() >= one.read_by; }
+
   bool AnyLeaving() const {
-    return std::ranges::any_of(
-        plugins, [](const auto& one) { return one.second.leaving && !one.second.taken; });
+    return std::ranges::any_of(plugins, [](const auto& one) { return one.second.leaving; });
   }
 
   void ScheduleQuery() {
@@ -160,7 +164,7 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
   os::Loop& loop;
   const Options options;
   protocol::kubelet::PluginHandler& handler;
-  const Callbacks callbacks;
+  const PluginSet::StateChanged state_changed;
   protocol::kubelet::PodResources resources;
   std::map<std::string, Plugin> plugins;
   base::Duration retry_delay = kInitialRetry;
@@ -168,8 +172,9 @@ struct PluginSet::State : std::enable_shared_from_this<State> {
 };
 
 PluginSet::PluginSet(os::Loop& loop, Options options, protocol::kubelet::PluginHandler& handler,
-                     Callbacks callbacks)
-    : state_(std::make_shared<State>(loop, std::move(options), handler, std::move(callbacks))) {}
+                     StateChanged state_changed)
+    : state_(std::make_shared<State>(loop, std::move(options), handler, std::move(state_changed))) {
+}
 
 PluginSet::~PluginSet() { state_->loop.Cancel(state_->timer); }
 
@@ -177,13 +182,10 @@ void PluginSet::Offer(std::map<std::string, std::vector<PluginDevice>> lists) {
   state_->Offer(std::move(lists));
 }
 
-void PluginSet::CheckLeaving() { state_->ScheduleCheck(); }
-
-std::map<std::string, PluginSet::Standing> PluginSet::standings() const {
-  std::map<std::string, Standing> standings;
-  for (const auto& [resource, one] : state_->plugins)
-    standings[resource] = {one.plugin->state(), one.leaving};
-  return standings;
+std::map<std::string, PluginState> PluginSet::states() const {
+  std::map<std::string, PluginState> states;
+  for (const auto& [resource, one] : state_->plugins) states[resource] = one.plugin->state();
+  return states;
 }
 
 }  // namespace penstock::adapter::kubelet

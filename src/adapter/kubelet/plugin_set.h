@@ -19,33 +19,24 @@ class PluginSet {
   struct Options {
     std::string kubelet_dir;
     std::string proc_root;
+    /// How long the kubelet may take to read a list that it was sent.
+    base::Duration read_within = std::chrono::seconds(5);
   };
-  struct Callbacks {
-    /// On the control loop, after a plugin's state changed.
-    std::function<void(const std::string& resource, const protocol::kubelet::PluginState&)> state;
-    /// Whether anything allocated under this name is still held.
-    std::function<bool(const std::string& resource)> held;
-  };
+  /// On the control loop, after a plugin's state changed.
+  using StateChanged =
+      std::function<void(const std::string& resource, const protocol::kubelet::PluginState&)>;
   /// `handler` answers for all plugins and must outlive this.
   PluginSet(os::Loop& loop, Options options, protocol::kubelet::PluginHandler& handler,
-            Callbacks callbacks);
+            StateChanged state_changed);
   ~PluginSet();
 
   /// Offers exactly these resources with these lists from now on. For a resource that is no longer
   /// offered, the kubelet first gets an empty list: if the plugin just ended, the kubelet would
-  /// call its devices unhealthy. The plugin ends once nothing of it is held and the kubelet has the
-  /// empty list.
+  /// call its devices unhealthy. The plugin ends once the kubelet has the empty list.
   void Offer(std::map<std::string, std::vector<protocol::kubelet::PluginDevice>> lists);
 
-  /// Devices were released: a plugin that waited for that may end soon.
-  void CheckLeaving();
-
   /// State of each plugin, by resource, including those that are leaving.
-  struct Standing {
-    protocol::kubelet::PluginState state;
-    bool leaving = false;
-  };
-  std::map<std::string, Standing> standings() const;
+  std::map<std::string, protocol::kubelet::PluginState> states() const;
 
  private:
   struct State;

@@ -13,7 +13,7 @@ std::vector<node::metrics::ProcessCost> ReadStats(const std::map<std::string, pi
   for (const auto& [name, pid] : processes) {
     if (pid <= 0) continue;
     const double seconds = static_cast<double>(os::ReadCpuTime("/proc", pid).value_or(0)) / 1e9;
-    process_stats.push_back({name, os::ReadResident(std::to_string(pid)).all, seconds});
+    process_stats.push_back({name, os::ReadResident(std::to_string(pid)), seconds});
   }
   return process_stats;
 }

@@ -59,7 +59,8 @@ class KubeletAdapterTest : public ::testing::Test {
               .containers = [this] { return containers_; },
               .engine = engine,
               .written = written,
-              .kubelet_has = [this](const KubeletAmounts& amounts) { kubelet_has_.Set(amounts); }},
+              .kubelet_has = [this](const KubeletAmounts& amounts) { kubelet_has_.Set(amounts); },
+              .list_read_within = list_read_within_},
           inventory_, ledger_, offers_, device::testing::FindAcme);
     });
   }
@@ -143,6 +144,7 @@ class KubeletAdapterTest : public ::testing::Test {
   }
 
   api::ContainersConfig containers_;  // used on the control loop
+  base::Duration list_read_within_ = std::chrono::milliseconds(100);  // as Make finds it
   std::atomic<api::SharePolicy> policy_ = api::SharePolicy::kDistributed;
   base::Published<KubeletAmounts> kubelet_has_;
   os::TemporaryFolder folder_;
