@@ -143,7 +143,7 @@ class KubeletAdapterTest : public ::testing::Test {
         kubelet_has_, [&](const KubeletAmounts& amounts) { return amounts == wanted; });
   }
 
-  api::ContainersConfig containers_;  // used on the control loop
+  api::ContainersConfig containers_;                                  // used on the control loop
   base::Duration list_read_within_ = std::chrono::milliseconds(100);  // as Make finds it
   std::atomic<api::SharePolicy> policy_ = api::SharePolicy::kDistributed;
   base::Published<KubeletAmounts> kubelet_has_;
