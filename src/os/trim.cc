@@ -31,6 +31,20 @@ int Trim(dl_phdr_info* info, std::size_t, void* wanted) {
   return 0;
 }
 
+struct Statm {
+  std::uint64_t resident = 0, shared = 0;  // bytes
+};
+
+Statm ReadStatm(const std::string& process) {
+  const auto statm = ReadFile("/proc/" + process + "/statm",
+                              256);  // proc(5): size, resident, shared, ... in pages
+  const auto fields = base::Split(statm.value_or(""), ' ');
+  if (fields.size() < 3) return {};
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return {base::ParseUint(fields[1]).value_or(0) * page,
+          base::ParseUint(fields[2]).value_or(0) * page};
+}
+
 /// This process's private memory beyond the heap in use: what malloc keeps, and what threads and
 /// variables need.
 std::uint64_t SpareBytes() {
@@ -48,21 +62,18 @@ void TrimLoaded(const std::function<bool(std::string_view path)>& wanted) {
 
 void TrimHeap() { ::malloc_trim(0); }
 
-std::uint64_t ReadResident(const std::string& process) {
-  const auto statm = ReadFile("/proc/" + process + "/statm",
-                              256);  // proc(5): size, resident, shared, ... in pages
-  const auto fields = base::Split(statm.value_or(""), ' ');
-  if (fields.size() < 3) return 0;
-  return base::ParseUint(fields[1]).value_or(0) *
-         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-}
+std::uint64_t ReadResident(const std::string& process) { return ReadStatm(process).resident; }
 
 std::uint64_t AnonymousBytes() {
   const std::string rollup = ReadFile("/proc/self/smaps_rollup", 4096).value_or("");
   constexpr std::string_view kKey = "\nAnonymous:";  // "Anonymous:         13084 kB"
   const std::size_t key = rollup.find(kKey);
-  if (key == std::string::npos) return 0;
-  const std::size_t number = rollup.find_first_not_of(' ', key + kKey.size());
+  const std::size_t number =
+      key == std::string::npos ? key : rollup.find_first_not_of(' ', key + kKey.size());
+  if (number == std::string::npos) {
+    const Statm statm = ReadStatm("self");
+    return statm.resident - std::min(statm.resident, statm.shared);
+  }
   return base::ParseUint(rollup.substr(number, rollup.find(' ', number) - number)).value_or(0)
          << 10;
 }

@@ -24,8 +24,8 @@ void TrimHeap();
 /// MiB off.
 std::uint64_t ReadResident(const std::string& process);
 
-/// Bytes of this process's memory that no file backs, from /proc/self/smaps_rollup: exact. 0 where
-/// there is none. Takes some 100 µs.
+/// Bytes of this process's memory that no file backs, from /proc/self/smaps_rollup: exact. Where a
+/// kernel has none, from /proc/self/statm. Takes some 100 µs.
 std::uint64_t AnonymousBytes();
 
 /// This process's memory beyond what it uses. Keep one, and call it every few seconds, always on

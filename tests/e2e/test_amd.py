@@ -213,11 +213,6 @@ class Load:
 
     def is_explained(self, mode: str) -> bool:
         """Whether all GPUs are in the mode but those that pods have, which are the reason why not."""
-        try:
-            self.place()
-        except CommandFailed:
-            self.kubernetes.mend()  # as systemd does: see docs/amd.md for what ends a kubelet of 1.36
-            raise
         places, modes, layout = self.place(), list(self.amd.modes), self.agent.status().get("layout", {})
         in_the_way = {gpu: [pod for pod, its in places.items() if its == gpu] for gpu in range(8) if modes[gpu] != mode.upper()}
         named = all(pods and all(f"pod default/{pod}" in layout.get("reason", "") for pod in pods) for pods in in_the_way.values())

@@ -144,7 +144,10 @@ base::Status AllocateHandler::ReleaseFormerHolders(const std::vector<Slot>& slot
       return Error(Code::kFailedPrecondition, "device " + slot.device + " is still held by " +
                                                   node::share::Describe(*holder) +
                                                   AsWhat(*holder, slot));
+    Lease rest = *holder;  // an init container's, which had more than the one after it
+    std::erase_if(rest.slots, [&](const Slot& one) { return one.id == slot.id; });
     node_.ledger.Release(holder->id);
+    if (!rest.slots.empty()) TRY(node_.ledger.Add(std::move(rest)));
   }
   return {};
 }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "adapter/kubelet/advertisement_filter.h"
@@ -29,6 +31,8 @@ using protocol::kubelet::Reply;
 
 namespace {
 
+using DeviceLists = std::map<std::string, std::vector<PluginDevice>>;  // by resource
+
 std::vector<PluginDevice> ToPluginDevices(const Offer& offer) {
   std::vector<PluginDevice> devices;
   devices.reserve(offer.slots.size());
@@ -52,22 +56,19 @@ AllocatableConfirmation::Offered OfferedOf(const std::vector<PluginDevice>& list
 /// longer.
 std::vector<Slot> HeldBeside(const std::vector<Offer>& offers,
                              const node::ledger::Snapshot& ledger) {
-  const auto name = [](const Slot* slot) { return std::tie(slot->resource, slot->id); };
-  std::vector<const Slot*> held;
+  std::unordered_map<std::string_view, const Slot*> held;  // by id
   for (const Lease& lease : ledger.leases)
     if (lease.allocator == node::share::kKubeletAllocator)
-      for (const Slot& slot : lease.slots) held.push_back(&slot);
+      for (const Slot& slot : lease.slots) held.emplace(slot.id, &slot);
   if (held.empty()) return {};
-  std::ranges::sort(held, {}, name);
-  std::vector<bool> offered(held.size(), false);
   for (const Offer& offer : offers)
     for (const auto& one : offer.slots)
-      if (const auto at = std::ranges::lower_bound(held, name(&one.slot), {}, name);
-          at != held.end() && name(*at) == name(&one.slot))
-        offered[static_cast<std::size_t>(at - held.begin())] = true;
+      if (const auto found = held.find(one.slot.id);
+          found != held.end() && found->second->resource == offer.resource)
+        held.erase(found);
   std::vector<Slot> beside;
-  for (std::size_t i = 0; i < held.size(); ++i)
-    if (!offered[i]) beside.push_back(*held[i]);
+  for (const auto& [id, slot] : held) beside.push_back(*slot);
+  std::ranges::sort(beside, {}, &Slot::id);
   return beside;
 }
 
@@ -147,8 +148,9 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
       if (std::ranges::find(not_here, one) != not_here.end()) gate.missing.push_back(one);
     shown.Set(gated.Show(*offers.Get(), gate));
     beside = HeldBeside(*shown.Get(), *ledger.Get());
-    plugins.Offer(Lists());
-    RequestList();
+    auto lists = Lists();
+    RequestList(lists);
+    plugins.Offer(std::move(lists));
     if (before != std::tuple(listing, not_here, gated.withheld())) options.containers_differ();
   }
 
@@ -157,8 +159,8 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
   /// (devicemanager, allocateContainerResources), and likewise at hints for a pod whose device is
   /// not in it (generateDeviceTopologyHints). Only for resources that we serve: they may be another
   /// plugin's.
-  std::map<std::string, std::vector<PluginDevice>> Lists() const {
-    std::map<std::string, std::vector<PluginDevice>> lists;
+  DeviceLists Lists() const {
+    DeviceLists lists;
     for (const Offer& offer : *shown.Get()) lists.emplace(offer.resource, ToPluginDevices(offer));
     const auto served = plugins.states();
     const auto snapshot = inventory.published().Get();
@@ -200,13 +202,15 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
   }
 
   /// Asks the kubelet until it has the current offer, for the resources that it reads from us.
-  void RequestList() {
+  void RequestList(const DeviceLists& lists) {
     if (!options.kubelet_has) return;
-    auto lists = Lists();
     std::map<std::string, AllocatableConfirmation::Offered> offered;
-    for (const auto& [resource, state] : plugins.states())
-      if (state.phase == PluginState::Phase::kServing)
-        offered[resource] = OfferedOf(lists[resource]);
+    for (const auto& [resource, state] : plugins.states()) {
+      if (state.phase != PluginState::Phase::kServing) continue;
+      const auto found = lists.find(resource);
+      offered[resource] =
+          found != lists.end() ? OfferedOf(found->second) : AllocatableConfirmation::Offered();
+    }
     if (requested == offered) return;
     requested = offered;
     options.kubelet_has({});
@@ -250,7 +254,7 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
       if (options.engine != nullptr) options.engine->QueryAgain();
     }
     requested.reset();
-    RequestList();
+    RequestList(Lists());
     if (options.containers_differ) options.containers_differ();
   }
 

@@ -82,11 +82,12 @@ std::vector<PodHolding> JoinPods(const std::vector<PodDevices>& list,
                     one.ids, one.resource});
   }
   for (const CheckpointEntry& entry : checkpoint) {
-    const bool known = std::ranges::any_of(
-        entry.ids, [&taken](const std::string& id) { return taken.contains(id); });
-    if (known || !alive.contains(entry.pod_uid)) continue;
-    taken.insert(entry.ids.begin(), entry.ids.end());
-    pods.push_back({entry.pod_uid, "", "", entry.container, entry.ids, entry.resource});
+    if (!alive.contains(entry.pod_uid)) continue;
+    std::vector<std::string> others;  // which no other container has now
+    for (const std::string& id : entry.ids)
+      if (taken.insert(id).second) others.push_back(id);
+    if (!others.empty())
+      pods.push_back({entry.pod_uid, "", "", entry.container, others, entry.resource});
   }
   return pods;
 }

@@ -43,6 +43,14 @@ TEST(JoinPods, KnowsInitContainersFromTheCheckpointAndForgetsEndedPods) {
   EXPECT_THAT(JoinPods({}, checkpoint, {}), IsEmpty());
 }
 
+TEST(JoinPods, WhatOnlyAnInitContainerHadIsStillItsPods) {
+  EXPECT_THAT(JoinPods({{"ml", "train", "main", kGpu, {"G0"}}},
+                       {{"uid-1", "prepare", kGpu, {"G0", "G1"}}, {"uid-1", "main", kGpu, {"G0"}}},
+                       {"uid-1"}),
+              ElementsAre(PodHolding{"uid-1", "train", "ml", "main", {"G0"}, kGpu},
+                          PodHolding{"uid-1", "", "", "prepare", {"G1"}, kGpu}));
+}
+
 TEST(JoinPods, BelievesTheListWhereBothNameADevice) {
   const auto pods = JoinPods({{"ml", "new", "main", kGpu, {"G0"}}},
                              {{"uid-old", "other", kGpu, {"G0"}}}, {"uid-old"});

@@ -1,5 +1,6 @@
-// Tests the steps and the journal of changes: with a kind of the test's own, and, for every kind of
-// the product, an agent that is killed at every point of a change.
+// Tests the steps and the journal of changes: with a kind of the test's own, and for moves, resets
+// and reloads, an agent that is killed at every point of a change; divisions and parts on demand:
+// killed_divisions_test.cc.
 #include "node/change/device_changes.h"
 
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include "base/testing/manual_executor.h"
 #include "device/testing/acme.h"
 #include "node/change/device_moves.h"
+#include "node/change/driver_reloads.h"
 #include "node/change/resets.h"
 #include "node/inventory/testing/acme_inventory.h"
 #include "os/core/file.h"
@@ -294,8 +296,19 @@ struct Machine {
   bool reset_works = true;
   std::optional<std::string> assign_locally;  // the configuration says so of this device
   int resets = 0;
+  bool mode_waits = false;  // for the driver to be loaded again
+  int loads = 0;
   std::set<std::string> held;  // by local users, as an agent finds when it starts
   bool reset_while_held = false;
+
+  /// The driver has done what it was asked for.
+  void Complete() {
+    if (reset_works && !resetting.empty()) {
+      for (const std::string& id : resetting) broken.erase(id);
+      if (resetting.size() == 3) mode_waits = false;  // it was loaded again
+    }
+    resetting.clear();
+  }
 };
 
 /// An agent on this machine. Its executor dies with it.
@@ -313,14 +326,19 @@ class Agent final : private device::Actions {
     moves_.emplace(
         executor_, executor_, DeviceMoves::Node{inventory_, ledger_, offers_, *changes_},
         kAllocators, [](bool) {}, machine.folder / "doors.json", *manual);
-    resets_.emplace(executor_, inventory_, ledger_, monitor_, *changes_, [this](std::string_view) {
+    const auto vendor = [this](std::string_view) {
       return Resets::Vendor{
           .actions = this,
           .release =
               [this](std::function<void()> done) { executor_.PostAfter(100ms, std::move(done)); },
           .reopen = [] {}};
-    });
+    };
+    resets_.emplace(executor_, inventory_, ledger_, monitor_, *changes_, vendor);
     resets_->SetPolicy(api::ResetPolicy::kIdle);
+    reloads_.emplace(executor_, inventory_, ledger_, *changes_, vendor, [this](std::string_view) {
+      return ReloadNeed{.known = true, .wanted = machine_.mode_waits, .ready = machine_.mode_waits};
+    });
+    reloads_->SetPolicy(api::ResetPolicy::kIdle);
     Configure();
     for (int i = 0; i < 3; ++i) Look("G" + std::to_string(i));
     changes_->Start();
@@ -336,9 +354,7 @@ class Agent final : private device::Actions {
     }
     machine_.counted = UsableAt("kubelet");
     if (reset_done_) {
-      if (machine_.reset_works)
-        for (const std::string& id : machine_.resetting) machine_.broken.erase(id);
-      machine_.resetting.clear();
+      machine_.Complete();
       std::exchange(reset_done_, nullptr)(
           machine_.reset_works ? base::Status{}
                                : base::Error(Code::kFailedPrecondition, "the driver refuses"));
@@ -346,8 +362,9 @@ class Agent final : private device::Actions {
     executor_.Advance(50ms);
     for (int i = 0; i < 3; ++i) Look("G" + std::to_string(i));
     Check();
-    const bool under_way =
-        changes_->OfKind("move") != nullptr || changes_->OfKind("reset") != nullptr;
+    const bool under_way = changes_->OfKind("move") != nullptr ||
+                           changes_->OfKind("reset") != nullptr ||
+                           changes_->OfKind(kReloadKind) != nullptr;
     return under_way || ++idle_ < 3;
   }
 
@@ -415,6 +432,13 @@ class Agent final : private device::Actions {
     reset_done_ = std::move(done);
   }
 
+  void ReloadDriver(std::function<void(base::Status)> done) override {
+    ++machine_.loads;
+    machine_.resetting = {"G0", "G1", "G2"};
+    machine_.reset_while_held |= !machine_.held.empty();
+    reset_done_ = std::move(done);
+  }
+
   static inline const share::EnabledAllocators kAllocators{"kubelet", "local"};
   Machine& machine_;
   base::ManualExecutor executor_;
@@ -425,6 +449,7 @@ class Agent final : private device::Actions {
   std::function<void(base::Status)> reset_done_;
   int idle_ = 0;
   std::optional<Resets> resets_;
+  std::optional<DriverReloads> reloads_;
   std::optional<DeviceMoves> moves_;
   std::optional<DeviceChanges> changes_;
   share::Turns turns_{executor_, inventory_, ledger_, offers_,
@@ -486,7 +511,25 @@ const ChangeCase kCases[] = {
        EXPECT_LE(machine.resets, 1);
      },
      [](Machine& machine) { machine.held = {"G1"}; }},
+    {"AReload", [](Machine& machine) { machine.mode_waits = true; }, [](Machine&, Agent&) {},
+     [](Machine& machine, Agent& agent) {
+       if (machine.mode_waits) agent.Live(11min);
+       EXPECT_FALSE(machine.mode_waits);
+       EXPECT_GE(machine.loads, 1);
+       EXPECT_LE(machine.loads, 2);
+       agent.Live(10s);
+       EXPECT_THAT(agent.UsableAt("kubelet"), ElementsAre("G0", "G1", "G2"));
+     }},
+    {"AReloadOfADriverWhoseDeviceIsHeldAfterTheKill",
+     [](Machine& machine) { machine.mode_waits = true; }, [](Machine&, Agent&) {},
+     [](Machine& machine, Agent&) {
+       EXPECT_FALSE(machine.reset_while_held);
+       EXPECT_LE(machine.loads, 1);
+     },
+     [](Machine& machine) { machine.held = {"G1"}; }},
 };
+
+void PrintTo(const ChangeCase& one, std::ostream* stream) { *stream << one.name; }
 
 class KilledAtEveryPoint : public ::testing::TestWithParam<ChangeCase> {};
 
@@ -523,9 +566,7 @@ TEST_P(KilledAtEveryPoint, EndsInTheOldOrTheNewState) {
     if (!completed) {
       Kill(machine, agent);
       ++kills;
-      // The driver completes what it was asked to do.
-      if (machine.reset_works && !machine.resetting.empty()) machine.broken.clear();
-      machine.resetting.clear();
+      machine.Complete();
       GetParam().killed(machine);
       agent.emplace(machine);
       GetParam().begin(machine, *agent);

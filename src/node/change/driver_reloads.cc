@@ -160,9 +160,17 @@ StepResult DriverReloads::AwaitUnused(const DeviceChange& change) {
   return std::string();
 }
 
-/// An agent that takes the step over does it again: the driver may not have been loaded.
+/// An agent that takes the step over does it again, since the driver may not have been loaded; but
+/// not where it is, and someone has come meanwhile.
 StepResult DriverReloads::Reload(const DeviceChange& change) {
   if (phase_ == Phase::kBefore) {
+    const auto snapshot = inventory_.published().Get();
+    const bool loaded = std::ranges::all_of(change.devices, [&](const ChangedDevice& device) {
+      const Entry* entry = snapshot->Find(device.id);
+      return entry != nullptr && entry->health.state != device::HealthState::kGone;
+    });
+    if (std::string why = InTheWay(change.details); loaded && !why.empty())
+      return base::Error(base::Code::kCancelled, std::move(why));
     const Resets::Vendor vendor = vendor_of_(change.details);
     if (vendor.actions == nullptr)
       return base::Error(base::Code::kUnimplemented, "this driver cannot be loaded again");

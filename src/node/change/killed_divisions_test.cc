@@ -1,0 +1,376 @@
+// Tests divisions and parts on demand of an agent that is killed at every point of them; moves and
+// resets: device_changes_test.cc.
+#include <deque>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/testing/manual_executor.h"
+#include "device/testing/acme.h"
+#include "node/change/divisions.h"
+#include "node/change/parts_on_demand.h"
+#include "node/change/testing/divisible_device.h"
+#include "node/inventory/testing/acme_inventory.h"
+#include "node/share/offers.h"
+#include "node/share/turns.h"
+#include "os/core/file.h"
+#include "os/testing/temporary_folder.h"
+
+namespace penstock::node::change {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+/// What outlives an agent: the device, calls that its driver was asked for, who holds parts, and
+/// the disk.
+struct Hardware {
+  os::TemporaryFolder folder;
+  testing::DivisibleDevice device;
+  std::deque<std::function<void()>> asked;
+  std::set<std::string> held;
+  bool on_demand = false;  // the device is set aside for parts on demand
+
+  /// As an earlier change left it.
+  void Divide(const std::vector<int>& starts) {
+    device.device.modes[0].current = device.device.modes[0].pending = "on";
+    for (const int start : starts)
+      device.CreatePart("0",
+                        {.profile = "1g", .placement = {{start, 1}}, .within = {}, .outer = {}},
+                        [](const auto&) {});
+  }
+  std::string Mode() const { return device.device.modes[0].current; }
+};
+
+/// Its driver in the process of a worker: a call has its effect a callback later, and its answer
+/// comes another one later.
+class SlowDriver final : public device::AsyncBackend {
+ public:
+  SlowDriver(Hardware& hardware, base::Executor& executor)
+      : hardware_(hardware), executor_(executor) {}
+
+  void Describe(const std::string& address, Done<device::Facts> done) override {
+    hardware_.device.Describe(address, std::move(done));
+  }
+  void SetMode(const std::string& address, const std::string& mode, const std::string& value,
+               Done<std::string> done) override {
+    Ask([=, this](auto did) { hardware_.device.SetMode(address, mode, value, did); }, done);
+  }
+  void CreatePart(const std::string& address, const device::NewPart& part,
+                  Done<std::string> done) override {
+    Ask([=, this](auto did) { hardware_.device.CreatePart(address, part, did); }, done);
+  }
+  void DestroyPart(const std::string& address, Done<std::string> done) override {
+    Ask([=, this](auto did) { hardware_.device.DestroyPart(address, did); }, done);
+  }
+  void Open(Done<device::Driver>) override {}
+  void List(Done<std::vector<std::string>>) override {}
+  void Read(const std::string&, Done<device::Reading>) override {}
+  void TakeSample(const std::string&, const device::SampleRequest&, Done<device::Sample>) override {
+  }
+  void Stop() override {}
+  int abandoned() const override { return 0; }
+  void Listen(Events) override {}
+
+ private:
+  void Ask(std::function<void(Done<std::string>)> call, Done<std::string> done) {
+    auto result = std::make_shared<std::optional<base::Result<std::string>>>();
+    hardware_.asked.emplace_back([call = std::move(call), result] {
+      call([result](base::Result<std::string> answer) { *result = std::move(answer); });
+    });
+    executor_.Post([this, result, done = std::move(done)] {
+      hardware_.asked.front()();
+      hardware_.asked.pop_front();
+      executor_.Post([result, done] { done(**result); });
+    });
+  }
+
+  Hardware& hardware_;
+  base::Executor& executor_;
+};
+
+ledger::Lease LeaseOfPart(const std::string& part) {
+  return {.id = part,
+          .allocator = "local",
+          .slots = {{.id = part, .device = part, .resource = "acme.com/gpu"}}};
+}
+
+/// An agent on this machine. Its executor dies with it.
+class DividingAgent final : private device::Actions {
+ public:
+  explicit DividingAgent(Hardware& hardware) : hardware_(hardware) {
+    api::NodeConfig config;
+    if (hardware.on_demand) config.parts_on_demand = {"0"};
+    offers_.Configure(config);
+    Look();
+    for (const std::string& part : hardware.held) EXPECT_TRUE(ledger_.Add(LeaseOfPart(part)).ok());
+    auto under_way = LoadChanges(hardware.folder / "changes.json");
+    auto applied = LoadAppliedLayout(hardware.folder / "layout.json");
+    auto created = LoadOnDemandParts(hardware.folder / "parts.json", "boot");
+    EXPECT_TRUE(under_way.ok() && applied.ok() && created.ok());
+    changes_.emplace(executor_, executor_, DeviceChanges::Node{inventory_, ledger_, offers_},
+                     nullptr, hardware.folder / "changes.json", *under_way);
+    const Divisions::Node node{inventory_, ledger_, *changes_};
+    const auto vendor = [this](std::string_view) {
+      return Divisions::Vendor{.backend = &driver_,
+                               .dialect = &dialect_,
+                               .ready = [] { return true; },
+                               .describe =
+                                   [this](const std::function<void()>& done) {
+                                     executor_.Post([this, done] {
+                                       Look();
+                                       if (done) done();
+                                     });
+                                   },
+                               .actions = this,
+                               .release = [this](auto done) { executor_.Post(std::move(done)); },
+                               .reopen = [] {}};
+    };
+    divisions_.emplace(executor_, executor_, node, vendor, hardware.folder / "layout.json",
+                       *applied, "boot");
+    on_demand_.emplace(executor_, executor_, node, vendor, hardware.folder / "parts.json", *created,
+                       "boot");
+    on_demand_->SetDevices(config.parts_on_demand);
+    on_demand_->OnChange([] {});
+    changes_->Start();
+  }
+  ~DividingAgent() override {
+    on_demand_.reset();
+    divisions_.reset();
+    changes_.reset();
+  }
+
+  /// Runs one callback; where there is none, time passes, and the devices are found. Returns
+  /// whether anything is still under way.
+  bool Turn() {
+    if (executor_.RunOne()) {
+      Check();
+      return true;
+    }
+    executor_.Advance(500ms);
+    Look();
+    Check();
+    const bool under_way = changes_->OfKind(kDivideKind) != nullptr ||
+                           changes_->OfKind(PartsOnDemand::kName) != nullptr;
+    return under_way || ++idle_ < 10;
+  }
+
+  void Apply(const std::string& name, bool divided, int parts) {
+    api::Layout layout{name, {{.all_devices = true, .partitioned = divided, .parts = {}}}};
+    if (parts > 0) layout.rules[0].parts = {{"1g", parts}};
+    divisions_->Apply({.layout = layout, .source = "user", .wait = kStanding}, nullptr,
+                      [](const auto&) {});
+  }
+  void Prepare(const std::string& ticket) {
+    (void)on_demand_->Prepare({.ticket = ticket, .profile = "1g", .model = ""},
+                              base::Error(base::Code::kFailedPrecondition, "there are none"));
+  }
+  /// The request is served once its part is offered.
+  void ServeIfThere(const std::string& ticket) {
+    if (!hardware_.held.empty() || on_demand_->IsPreparing(ticket)) return;
+    for (const std::string& id : Usable()) {
+      EXPECT_TRUE(ledger_.Add(LeaseOfPart(id)).ok());
+      hardware_.held.insert(id);
+      return on_demand_->Release(ticket);
+    }
+  }
+  void End() {
+    for (const std::string& part : std::exchange(hardware_.held, {})) ledger_.Release(part);
+    idle_ = 0;
+  }
+
+  std::set<std::string> Usable() {
+    std::set<std::string> ids;
+    for (const share::Offer& offer : *offers_.Get())
+      for (const share::OfferedSlot& slot : offer.slots)
+        if (slot.usable) ids.insert(slot.slot.device);
+    return ids;
+  }
+  const LayoutState& state() const { return divisions_->state(); }
+
+ private:
+  /// What must hold at any time.
+  void Check() {
+    for (const std::string& part : hardware_.held)
+      ASSERT_TRUE(hardware_.device.Has(part)) << part << " was destroyed under its holder";
+    for (const std::string& id : Usable()) {
+      const bool whole = id == hardware_.device.device.id;
+      ASSERT_TRUE(whole || hardware_.device.Has(id)) << id << " is offered and not there";
+      ASSERT_FALSE(whole && !hardware_.device.parts.empty()) << "the device is offered with parts";
+    }
+  }
+
+  /// As discovery does.
+  void Look() {
+    std::vector<device::Facts> all = {hardware_.device.Now()};
+    if (hardware_.Mode() == "on") all[0].withheld = "only its parts can be used";
+    all.insert(all.end(), hardware_.device.parts.begin(), hardware_.device.parts.end());
+    inventory::ReportHealthy(inventory_, all, executor_.clock().Wall());
+    for (const device::Facts& facts : all)
+      inventory_.SetReading(facts.id, {}, executor_.clock().Wall());
+    inventory_.PublishReadTimes();
+  }
+
+  std::vector<std::string> ResetTogether(const device::Facts& device,
+                                         const std::vector<const device::Facts*>&) const override {
+    return {device.id};
+  }
+  void Reset(const std::vector<device::Facts>&, std::function<void(base::Status)> done) override {
+    executor_.Post([this, done = std::move(done)] {
+      hardware_.device.Reset();
+      executor_.Post([done] { done({}); });
+    });
+  }
+
+  Hardware& hardware_;
+  base::ManualExecutor executor_;
+  SlowDriver driver_{hardware_, executor_};
+  testing::DivisibleDialect dialect_;
+  inventory::Inventory inventory_;
+  ledger::Ledger ledger_;
+  share::Offers offers_{
+      inventory_,
+      ledger_,
+      [this](std::string_view vendor) { return vendor == "acme" ? &dialect_ : nullptr; },
+      {"local", "kubelet"}};
+  int idle_ = 0;
+  std::optional<DeviceChanges> changes_;
+  std::optional<Divisions> divisions_;
+  std::optional<PartsOnDemand> on_demand_;
+  share::Turns turns_{executor_, inventory_, ledger_, offers_,
+                      [this](const auto& now, const auto& before) {
+                        if (changes_) changes_->Follow(now, before);
+                      }};
+};
+
+struct DivisionCase {
+  const char* name;
+  std::function<void(Hardware&)> before;
+  std::function<void(DividingAgent&)> begin;  // not called after a restart
+  /// The division is as it was, or as it is wanted.
+  std::function<bool(const Hardware&)> is_old, is_new;
+  std::function<void(DividingAgent&)> meanwhile = [](DividingAgent&) {};  // after each callback
+};
+
+void PrintTo(const DivisionCase& one, std::ostream* stream) { *stream << one.name; }
+
+bool IsWhole(const Hardware& hardware) {
+  return hardware.device.parts.empty() && hardware.Mode() == "off";
+}
+std::function<bool(const Hardware&)> HasParts(std::size_t count) {
+  return [count](const Hardware& hardware) {
+    return hardware.device.parts.size() == count && hardware.Mode() == "on";
+  };
+}
+
+const DivisionCase kDivisionCases[] = {
+    {"AWholeDevice", [](Hardware&) {}, [](DividingAgent& agent) { agent.Apply("two", true, 2); },
+     IsWhole, HasParts(2)},
+    {"ADividedDevice",
+     [](Hardware& hardware) {
+       hardware.Divide({0, 1, 2});
+     },
+     [](DividingAgent& agent) { agent.Apply("whole", false, 0); }, HasParts(3), IsWhole},
+    {"ADeviceWithAPartThatIsHeld",
+     [](Hardware& hardware) {
+       hardware.Divide({0, 1});
+       hardware.held = {"P2"};
+     },
+     [](DividingAgent& agent) { agent.Apply("one", true, 1); }, HasParts(2),
+     [](const Hardware& hardware) {
+       return hardware.device.Parts() == std::vector<std::string>{"1g at 1"};
+     }},
+    {"APartForARequest",
+     [](Hardware& hardware) {
+       hardware.on_demand = true;
+       hardware.Divide({});
+     },
+     [](DividingAgent& agent) { agent.Prepare("q-1"); }, HasParts(0), HasParts(1)},
+    {"APartForARequestThatIsServed",
+     [](Hardware& hardware) {
+       hardware.on_demand = true;
+       hardware.Divide({});
+     },
+     [](DividingAgent& agent) { agent.Prepare("q-1"); }, HasParts(0),
+     [](const Hardware& hardware) { return HasParts(1)(hardware) && hardware.held.size() == 1; },
+     [](DividingAgent& agent) { agent.ServeIfThere("q-1"); }},
+};
+
+class KilledDivision : public ::testing::TestWithParam<std::tuple<DivisionCase, bool>> {};
+
+/// kill -9: what was not written to disk by now is lost, and the driver completes what it was asked
+/// for, or does nothing of it.
+void KillAgent(Hardware& hardware, std::optional<DividingAgent>& agent, bool completes) {
+  std::map<std::string, std::string> files;
+  const auto each_file = [&hardware](const auto& act) {
+    for (const auto& file : std::filesystem::directory_iterator(hardware.folder / ""))
+      act(file.path());
+  };
+  each_file([&](const auto& path) { files[path] = os::ReadFile(path).value_or(""); });
+  agent.reset();
+  each_file([](const auto& path) { std::filesystem::remove(path); });
+  for (const auto& [path, text] : files) std::ofstream(path) << text;
+  for (const auto& call : std::exchange(hardware.asked, {}))
+    if (completes) call();
+}
+
+TEST_P(KilledDivision, EndsInTheOldOrTheNewState) {
+  const auto& [division, completes] = GetParam();
+  int old_ends = 0, new_ends = 0;
+  bool completed = false;
+  for (int point = 0; !completed; ++point) {
+    SCOPED_TRACE("killed after " + std::to_string(point) + " callbacks");
+    ASSERT_LT(point, 1000);
+    Hardware hardware;
+    division.before(hardware);
+    std::optional<DividingAgent> agent(std::in_place, hardware);
+    division.begin(*agent);
+    completed = true;
+    const auto turn = [&] {
+      const bool more = agent->Turn();
+      division.meanwhile(*agent);
+      return more;
+    };
+    for (int turns = 0; turns < point && completed; ++turns) completed = turn();
+    completed = !completed;  // there was nothing left to kill
+    if (!completed) {
+      KillAgent(hardware, agent, completes);
+      agent.emplace(hardware);
+    }
+    for (int turns = 0; turns < 10'000 && agent->Turn(); ++turns) {}
+    ASSERT_TRUE(division.is_old(hardware) || division.is_new(hardware))
+        << ::testing::PrintToString(hardware.device.Parts()) << ", mode " << hardware.Mode();
+    ++(division.is_new(hardware) ? new_ends : old_ends);
+    std::set<std::string> there;
+    for (const device::Facts& part : hardware.device.parts) there.insert(part.id);
+    if (IsWhole(hardware)) there.insert(hardware.device.device.id);
+    std::set<std::string> served = agent->Usable();
+    served.insert(hardware.held.begin(), hardware.held.end());
+    EXPECT_EQ(served, there) << "all that is there is offered or held, and nothing else";
+    if (!hardware.on_demand && division.is_new(hardware)) {
+      EXPECT_EQ(agent->state().state, "success");
+    }
+    agent->End();
+    for (int turns = 0; turns < 10'000 && agent->Turn(); ++turns) {}
+    if (hardware.on_demand && !completed) {
+      EXPECT_THAT(hardware.device.Parts(), IsEmpty()) << "what no one holds is removed";
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(old_ends, 0);
+  EXPECT_GT(new_ends, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Changes, KilledDivision,
+                         ::testing::Combine(::testing::ValuesIn(kDivisionCases), ::testing::Bool()),
+                         [](const auto& one) {
+                           return std::string(std::get<0>(one.param).name) +
+                                  (std::get<1>(one.param) ? "DriverCompletes" : "DriverDoesNot");
+                         });
+
+}  // namespace
+}  // namespace penstock::node::change
