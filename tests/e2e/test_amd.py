@@ -11,7 +11,6 @@ sys.path.append(str(Path(__file__).parents[1] / "support"))
 
 from actors import BUSYBOX, GPU, wait_for  # noqa: E402
 from amd import Amd  # noqa: E402
-from cluster import CommandFailed  # noqa: E402
 
 RESOURCE = "amd.com/gpu"
 PROFILE, STATE = "dcm.amd.com/gpu-config-profile", "dcm.amd.com/gpu-config-profile-state"
