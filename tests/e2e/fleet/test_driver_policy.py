@@ -4,16 +4,15 @@ import os
 import re
 import signal
 import time
-from collections import Counter
 from urllib.parse import unquote
 
 import pytest
-from actors import GPU, wait_for
+from actors import wait_for
 from driver_containers import REPOSITORY
 from driver_rollouts import BARE, NEW, OLD, SIMULATED, STATE, Rollout, container
 from fleet import NAMESPACE, ROOT, merged, pod_on
 from operators import OPERATOR, OURS, cluster_policy
-from test_driver_containers import vendor
+from test_operator import UPGRADES
 
 FAILURES = ("drain-required", "upgrade-failed")
 POLICY = {"kind": "clusterpolicies", "name": "cluster-policy"}
@@ -28,56 +27,63 @@ def documented(*more: str) -> list[str]:
     return [state for state in table if state not in FAILURES or state in more]
 
 
-def apply(rollout: Rollout, version: str, **upgrade):
-    """The ClusterPolicy with that driver for all nodes without one."""
-    upgrade = merged({"autoUpgrade": True, "maxParallelUpgrades": 1, "waitForCompletion": {"podSelector": JOB}}, upgrade)
-    rollout.operator.apply(cluster_policy(driver=container(version, rollout.fleet.programs) | {"enabled": True, "upgradePolicy": upgrade}))
+class Policy:
+    """A ClusterPolicy with a driver for all nodes without one. `version` is the driver that they have, or get; `seen`, the states of the nodes; `most`, how many were
+    cordoned at the same time."""
 
+    def __init__(self, rollout: Rollout):
+        self.rollout, self.version = rollout, OLD
+        self.seen: dict[str, list[str]] = {}
+        self.most: list[int] = []
 
-def wait_all(rollout: Rollout, version: str):
-    rollout.wait_done(**dict.fromkeys(BARE, f"container {version}"))
-    rollout.operator.wait_state("ready")
+    def other(self) -> str:
+        return {OLD: NEW, NEW: OLD}[self.version]
+
+    def apply(self, version: str, **upgrade):
+        self.version = version
+        upgrade = merged({"autoUpgrade": True, "maxParallelUpgrades": 1, "waitForCompletion": {"podSelector": JOB}}, upgrade)
+        self.rollout.operator.apply(cluster_policy(driver=container(version, self.rollout.fleet.programs) | {"enabled": True, "upgradePolicy": upgrade}))
+
+    def wait_done(self):
+        self.rollout.wait_done(**dict.fromkeys(BARE, f"container {self.version}"))
+        self.rollout.operator.wait_state("ready")
+
+    def wait_seen(self, wanted: dict[str, list[str]]):
+        """The watch is later than what was read."""
+        wait_for(lambda: self.seen == wanted, 60, f"the states {wanted}", lambda: self.seen)
 
 
 @pytest.fixture(scope="module")
-def installed(rollout, fleet):
-    """The ClusterPolicy has installed the driver OLD; what NVIDIADrivers installed is gone."""
+def policys(rollout, fleet):
+    """The ClusterPolicy instead of NVIDIADrivers; afterwards they say again which drivers there are."""
     fleet.kubectl("delete", "nvidiadrivers", "--all", "--timeout=60s")
     wait_for(lambda: not rollout.driver_pods() and not any(STATE in node["metadata"]["labels"] for node in fleet.get("nodes")["items"]), 120,
              "the nodes to have no driver of the operator", rollout.told)
-    rollout.operator.apply(SIMULATED)
-    apply(rollout, OLD)
-    wait_all(rollout, OLD)
-    yield {"version": OLD}
-    rollout.operator.apply(cluster_policy(driver={"useNvidiaDriverCRD": True}))  # as it was
+    yield Policy(rollout)
+    rollout.operator.apply(cluster_policy(driver={"useNvidiaDriverCRD": True}))
 
 
 @pytest.fixture
-def upgraded(installed, rollout, fleet):
-    """`upgraded.version` is the driver that the nodes have; pods without a GPU run on each of them, and stay."""
+def policy(policys, rollout, fleet):
+    """All nodes have its driver; pods without a GPU run on each of them, and stay."""
     fleet.delete_all_pods()
-    apply(rollout, installed["version"])
-    wait_all(rollout, installed["version"])
+    rollout.operator.apply(SIMULATED)
+    policys.apply(policys.version)
+    policys.wait_done()
     fleet.wait_offered()
     try:
-        with rollout.undisturbed(*BARE) as (seen, _):
-            yield installed, seen
+        with rollout.undisturbed(*BARE) as (policys.seen, policys.most):
+            yield policys
     finally:
-        for bare in rollout.bare.values():
-            bare.wish()
         rollout.operator.apply(SIMULATED)
         fleet.kubectl("delete", "deployments", "--all")
         fleet.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")  # some take their time
         fleet.delete_all_pods()
 
 
-def other(version: str) -> str:
-    return {OLD: NEW, NEW: OLD}[version]
-
-
 def leader(fleet) -> str:
     """The pod of the operator that leads."""
-    return fleet.get("lease", "penstock-operator", "-n", NAMESPACE)["spec"]["holderIdentity"].rpartition("_")[0]
+    return fleet.get("lease", "penstock-operator", "-n", NAMESPACE)["spec"].get("holderIdentity", "").rpartition("_")[0]
 
 
 def scale(fleet, replicas: int):
@@ -90,17 +96,21 @@ def scale(fleet, replicas: int):
 
 
 @pytest.fixture
-def two_operators(upgraded, fleet):
+def two_operators(policy, fleet):
     scale(fleet, 2)
     yield
     scale(fleet, 1)
 
 
-def asked(fleet, begin: float, verb: str, resource: str) -> Counter:
-    """How often the operators asked for that, by the name of the object."""
+def asked(fleet, begin: float, verb: str, resource: str) -> set[str]:
+    """The objects of which the operators asked that."""
     def what(event: dict) -> str:
         return "/".join(filter(None, (event.get("objectRef", {}).get("resource"), event.get("objectRef", {}).get("subresource"))))
-    return Counter(event["objectRef"]["name"] for event in fleet.audit.between(begin, who=OURS) if event["verb"] == verb and what(event) == resource)
+    return {event["objectRef"]["name"] for event in fleet.audit.between(begin, who=OURS) if event["verb"] == verb and what(event) == resource}
+
+
+def automatic(fleet) -> set[str]:
+    return {node["metadata"]["name"] for node in fleet.get("nodes")["items"] if node["metadata"]["annotations"].get(UPGRADES) == "true"}
 
 
 def training_pod() -> dict:
@@ -115,24 +125,23 @@ def running(fleet, name: str) -> dict:
     return pod["metadata"]
 
 
-def test_a_policys_driver_is_upgraded_below_pods_also_without_automatic_upgrades_and_its_leader(upgraded, two_operators, rollout, fleet, measure):
+def test_a_policys_driver_is_upgraded_below_pods_also_without_automatic_upgrades_and_its_leader(policy, two_operators, rollout, fleet, measure):
     """n2: a pod that is waited for; meanwhile upgrades are switched off, and on when it has ended. n3: a pod that ends slowly; meanwhile the operator that
     evicted it is killed. n4 follows."""
-    installed, seen = upgraded
-    before, wanted = installed["version"], other(installed["version"])
-    installed["version"] = wanted
+    before, wanted = policy.version, policy.other()
     fleet.create(training_pod())
     fleet.deploy("holder", "n3", 1, terminationGracePeriodSeconds=600)  # sleep, as a first process, ends by SIGKILL only
     wait_for(lambda: fleet.ready("training"), 60, "the pod training to run")
     fleet.wait_deployed("holder")
-    training, holder, begin = fleet.get("pod", "training")["metadata"]["uid"], running(fleet, "holder"), time.time()
+    training, holder, drivers, begin = fleet.get("pod", "training")["metadata"]["uid"], running(fleet, "holder"), rollout.driver_pods(), time.time()
     with measure("a ClusterPolicy's driver is upgraded; the leader is killed"):
-        apply(rollout, wanted)
+        policy.apply(wanted)
         rollout.wait_says("n2", "JobsRunning", "default/training", **POLICY)
         wait_for(lambda: rollout.states() == {"n2": "wait-for-jobs-required", "n3": "upgrade-required", "n4": "upgrade-required"}, 60, "two nodes to wait for n2", rollout.told)
         # What has begun comes to its end, and no other node begins.
-        apply(rollout, wanted, autoUpgrade=False)
+        policy.apply(wanted, autoUpgrade=False)
         wait_for(lambda: rollout.states() == {"n2": "wait-for-jobs-required", "n3": "", "n4": ""}, 60, "the nodes that have not begun to have no state", rollout.told)
+        wait_for(lambda: not automatic(fleet), 60, "no node to be marked for automatic upgrades", lambda: automatic(fleet))
         pod = fleet.get("pod", "training")
         assert pod["metadata"]["uid"] == training and pod["status"]["phase"] == "Running" and rollout.bare["n2"].module() == before
         fleet.inside("training", "touch /tmp/end")
@@ -141,10 +150,10 @@ def test_a_policys_driver_is_upgraded_below_pods_also_without_automatic_upgrades
         pod = fleet.get("pod", "training")
         assert pod["metadata"]["uid"] == training and pod["status"]["phase"] == "Succeeded" and "deletionTimestamp" not in pod["metadata"]
         rollout.operator.wait_quiet(3)
-        assert seen == {"n2": ["upgrade-done", *documented(), ""], **{node: ["upgrade-done", "upgrade-required", ""] for node in ("n3", "n4")}}
+        policy.wait_seen({"n2": ["upgrade-done", *documented(), ""]} | dict.fromkeys(("n3", "n4"), ["upgrade-done", "upgrade-required", ""]))
         assert {node: rollout.bare[node].module() for node in ("n3", "n4")} == dict.fromkeys(("n3", "n4"), before)
         # The rest follows, although the operator dies.
-        apply(rollout, wanted)
+        policy.apply(wanted)
         wait_for(lambda: "deletionTimestamp" in fleet.get("pod", holder["name"])["metadata"], 120, "the pod of n3 to be evicted", rollout.told)
         first = leader(fleet)
         os.kill(int(fleet.process_of(first, NAMESPACE).name), signal.SIGKILL)  # it does not release its Lease
@@ -159,25 +168,24 @@ def test_a_policys_driver_is_upgraded_below_pods_also_without_automatic_upgrades
         rollout.operator.wait_quiet(2)
         assert rollout.states() == {"n2": "upgrade-done", "n3": "pod-deletion-required", "n4": "upgrade-required"}, rollout.told()
         os.kill(int(fleet.process_of(holder["name"]).name), signal.SIGKILL)
-        wait_all(rollout, wanted)
-    assert seen == {"n2": ["upgrade-done", *documented(), "", "upgrade-done"],
-                    **{node: ["upgrade-done", "upgrade-required", "", *documented()] for node in ("n3", "n4")}}
+        policy.wait_done()
+    policy.wait_seen({"n2": ["upgrade-done", *documented(), "", "upgrade-done"]} | dict.fromkeys(("n3", "n4"), ["upgrade-done", "upgrade-required", "", *documented()]))
+    assert automatic(fleet) == set(fleet.nodes)
     fleet.wait_deployed("holder")
     assert running(fleet, "holder")["uid"] != holder["uid"]
-    assert asked(fleet, begin, "create", "pods/eviction") == {holder["name"]: 1}
-    replaced = asked(fleet, begin, "delete", "pods")
-    assert len(replaced) == 3 and set(replaced.values()) == {1}, replaced
+    assert asked(fleet, begin, "create", "pods/eviction") == {holder["name"]}
+    assert not asked(fleet, killed, "create", "pods/eviction"), "a pod that was ending was evicted again"
+    assert asked(fleet, begin, "delete", "pods") == {pod["metadata"]["name"] for pod in drivers.values()}
 
 
-def test_go831_a_drivers_pod_that_starts_again_installs_nothing_and_touches_no_pod(upgraded, rollout, fleet):
-    installed, seen = upgraded
-
+def test_go831_a_drivers_pod_that_starts_again_installs_nothing_and_touches_no_pod(policy, rollout, fleet):
     def module() -> os.stat_result:
         return os.stat(rollout.bare["n3"].node.machine.root / "sys/module/nvidia/version")
     fleet.hold("keeper", "n3", 1)
     fleet.wait_held("keeper")
     [keeper] = fleet.get("pods", "-l", "app=keeper")["items"]
-    before, loaded, since, begin = rollout.driver_pods()["n3"]["metadata"], module(), vendor(fleet, "n3")["driverSince"], time.time()
+    before, loaded, begin = rollout.driver_pods()["n3"]["metadata"], module(), time.time()
+    sampler = fleet.sample_kubelet("n3")
     fleet.kubectl("delete", "pod", "-n", NAMESPACE, before["name"], "--wait=false")
 
     def again() -> bool:
@@ -185,43 +193,51 @@ def test_go831_a_drivers_pod_that_starts_again_installs_nothing_and_touches_no_p
         return bool(pod) and pod["metadata"]["uid"] != before["uid"] and pod["status"].get("containerStatuses", [{}])[0].get("ready", False)
     wait_for(again, 120, "the driver's pod to run again", rollout.told)
     rollout.operator.wait_state("ready")
-    print("SINCE", since, vendor(fleet, "n3"), fleet.kubectl("logs", "-n", NAMESPACE, rollout.driver_pods()["n3"]["metadata"]["name"], "--all-containers").stdout)
     assert (module().st_ino, module().st_mtime_ns) == (loaded.st_ino, loaded.st_mtime_ns), "the module was loaded again"
     fleet.wait_offered()
+    assert sampler.counts() == {1}, "the kubelet lost the GPU for a while"
     [now] = fleet.get("pods", "-l", "app=keeper")["items"]
     assert now["metadata"]["uid"] == keeper["metadata"]["uid"] and now["status"]["containerStatuses"] == keeper["status"]["containerStatuses"]
-    assert seen["n3"] == ["upgrade-done"] and not asked(fleet, begin, "create", "pods/eviction")
+    assert "The driver stays." in fleet.kubectl("logs", "-n", NAMESPACE, rollout.driver_pods()["n3"]["metadata"]["name"], "-c", "k8s-driver-manager").stdout
+    assert policy.seen == dict.fromkeys(BARE, ["upgrade-done"]) and not policy.most[0] and not asked(fleet, begin, "create", "pods/eviction")
 
 
-def test_a_penstock_objects_driver_goes_to_its_canary_first_and_drains_what_may_be_drained(upgraded, rollout, fleet):
+def test_a_penstock_objects_driver_goes_to_its_canary_first_and_drains_what_may_be_drained(policy, rollout, fleet):
     """The driver is another one than the ClusterPolicy's, for the same nodes; n4 is the canary, and a pod there has an emptyDir."""
-    installed, seen = upgraded
-    wanted = other(installed["version"])
+    wanted, seen = policy.other(), policy.seen
     fleet.deploy("scratch", "n4", 1, volumes=[{"name": "scratch", "emptyDir": {}}])
     fleet.wait_deployed("scratch")
     scratch, begin = running(fleet, "scratch"), time.time()
-    of = container(wanted, fleet.programs)
+    pods = container(wanted, fleet.programs)
 
     def describe(paused: bool, empty: bool):
         upgrade = {"automatic": True, "paused": paused, "canaries": {"nodeSelector": {"team": "green"}}, "drain": {"enable": True, "deleteEmptyDir": empty}}
         rollout.operator.apply(merged(SIMULATED, {"spec": {"drivers": [
             {"name": "fleet", "image": {"repository": REPOSITORY, "image": "driver", "version": wanted}, "nodeSelector": {"nvidia.com/gpu.present": "true"},
-             "startupProbe": of["startupProbe"], "prepareEnv": of["manager"]["env"], "upgrade": upgrade}]}}))
+             "startupProbe": pods["startupProbe"], "prepareEnv": pods["manager"]["env"], "upgrade": upgrade}]}}))
     describe(paused=True, empty=False)
     for node in BARE:
         rollout.wait_says(node, '"upgrade-required"', '"Paused"', **POLICY)
     rollout.operator.wait_quiet(3)
-    assert seen == {node: ["upgrade-done", "upgrade-required"] for node in BARE}
+    policy.wait_seen(dict.fromkeys(BARE, ["upgrade-done", "upgrade-required"]))
     describe(paused=False, empty=False)
     rollout.wait_says("n4", "upgrade-failed", "EvictionBlocked", f"default/{scratch['name']}", "emptyDir", **POLICY)
-    assert running(fleet, "scratch")["uid"] == scratch["uid"] and rollout.bare["n4"].module() == installed["version"]
+    assert running(fleet, "scratch")["uid"] == scratch["uid"] and rollout.bare["n4"].module() == policy.version
     for node in ("n2", "n3"):
         rollout.wait_says(node, '"CanariesFirst"', **POLICY)
     assert {node: rollout.states()[node] for node in ("n2", "n3")} == dict.fromkeys(("n2", "n3"), "upgrade-required")
     describe(paused=False, empty=True)
     fleet.kubectl("annotate", "node", "n4", f"{REQUESTED}=true")
-    wait_all(rollout, wanted)
-    print("SEEN", seen)
-    assert asked(fleet, begin, "create", "pods/eviction") == {scratch["name"]: 1}
+    rollout.wait_done(**dict.fromkeys(BARE, f"container {wanted}"))
+    for of in (POLICY, {"kind": "penstocks", "name": "simulated"}):
+        rollout.operator.wait_state("ready", **of)
+    wait_for(lambda: all(states[-1] == "upgrade-done" for states in seen.values()), 60, "the watch to have seen the nodes done", lambda: seen)
+    drained = documented("drain-required")
+    assert seen["n2"] == seen["n3"] == ["upgrade-done", *documented()], seen
+    failed = ["upgrade-done", *drained[:drained.index("drain-required") + 1], "upgrade-failed"]
+    assert seen["n4"][:len(failed)] == failed and seen["n4"][-len(drained):] == ["upgrade-failed", *drained[1:]], seen
+    created = {node: pod["metadata"]["creationTimestamp"] for node, pod in rollout.driver_pods().items()}
+    assert created["n4"] < min(created["n2"], created["n3"]), created
+    assert asked(fleet, begin, "create", "pods/eviction") == {scratch["name"]}
     fleet.wait_deployed("scratch")
-    assert fleet.get("node", "n4")["status"]["allocatable"][GPU] == "1"
+    assert running(fleet, "scratch")["uid"] != scratch["uid"]
