@@ -114,7 +114,7 @@ class Rollout:
             yield seen, most
         assert self.bystanders() == before, "a pod without a GPU was evicted"
         assert most[0] <= 1, f"{most[0]} nodes were cordoned at the same time"
-        assert not any("unschedulable" in node["spec"] for node in self.fleet.get("nodes")["items"])
+        assert not any("unschedulable" in node["spec"] for node in self.fleet.get("nodes")["items"]), "a node is still cordoned"
 
     @contextlib.contextmanager
     def watched(self):

@@ -1,5 +1,5 @@
-"""Drivers that a ClusterPolicy or a Penstock object describes, without an NVIDIADriver, on the nodes of test_driver_rollout.py: pods with and without GPUs in an upgrade, one
-of two operators that is killed, upgrades that are switched off and on, a driver's pod that starts again, canaries, a pause and drain."""
+"""Drivers of a ClusterPolicy and of a Penstock object, without an NVIDIADriver, on the nodes of test_driver_rollout.py: what an upgrade does to pods, also while one of two
+operators is killed and while automatic upgrades are switched off; a driver's pod that starts again; canaries, a pause and drain."""
 import os
 import re
 import signal
@@ -15,7 +15,7 @@ from operators import OPERATOR, OURS, cluster_policy
 from test_operator import UPGRADES
 
 FAILURES = ("drain-required", "upgrade-failed")
-POLICY = {"kind": "clusterpolicies", "name": "cluster-policy"}
+BY_POLICY = {"kind": "clusterpolicies", "name": "cluster-policy"}
 REQUESTED = "nvidia.com/gpu-driver-upgrade-requested"
 JOB = "job=training"
 
@@ -54,7 +54,7 @@ class Policy:
 
 
 @pytest.fixture(scope="module")
-def policys(rollout, fleet):
+def the_policy(rollout, fleet):
     """The ClusterPolicy instead of NVIDIADrivers; afterwards they say again which drivers there are."""
     fleet.kubectl("delete", "nvidiadrivers", "--all", "--timeout=60s")
     wait_for(lambda: not rollout.driver_pods() and not any(STATE in node["metadata"]["labels"] for node in fleet.get("nodes")["items"]), 120,
@@ -64,16 +64,16 @@ def policys(rollout, fleet):
 
 
 @pytest.fixture
-def policy(policys, rollout, fleet):
+def policy(the_policy, rollout, fleet):
     """All nodes have its driver; pods without a GPU run on each of them, and stay."""
     fleet.delete_all_pods()
     rollout.operator.apply(SIMULATED)
-    policys.apply(policys.version)
-    policys.wait_done()
+    the_policy.apply(the_policy.version)
+    the_policy.wait_done()
     fleet.wait_offered()
     try:
-        with rollout.undisturbed(*BARE) as (policys.seen, policys.most):
-            yield policys
+        with rollout.undisturbed(*BARE) as (the_policy.seen, the_policy.most):
+            yield the_policy
     finally:
         rollout.operator.apply(SIMULATED)
         fleet.kubectl("delete", "deployments", "--all")
@@ -136,7 +136,7 @@ def test_a_policys_driver_is_upgraded_below_pods_also_without_automatic_upgrades
     training, holder, drivers, begin = fleet.get("pod", "training")["metadata"]["uid"], running(fleet, "holder"), rollout.driver_pods(), time.time()
     with measure("a ClusterPolicy's driver is upgraded; the leader is killed"):
         policy.apply(wanted)
-        rollout.wait_says("n2", "JobsRunning", "default/training", **POLICY)
+        rollout.wait_says("n2", "JobsRunning", "default/training", **BY_POLICY)
         wait_for(lambda: rollout.states() == {"n2": "wait-for-jobs-required", "n3": "upgrade-required", "n4": "upgrade-required"}, 60, "two nodes to wait for n2", rollout.told)
         # What has begun comes to its end, and no other node begins.
         policy.apply(wanted, autoUpgrade=False)
@@ -193,9 +193,9 @@ def test_go831_a_drivers_pod_that_starts_again_installs_nothing_and_touches_no_p
         return bool(pod) and pod["metadata"]["uid"] != before["uid"] and pod["status"].get("containerStatuses", [{}])[0].get("ready", False)
     wait_for(again, 120, "the driver's pod to run again", rollout.told)
     rollout.operator.wait_state("ready")
-    assert (module().st_ino, module().st_mtime_ns) == (loaded.st_ino, loaded.st_mtime_ns), "the module was loaded again"
     fleet.wait_offered()
     assert sampler.counts() == {1}, "the kubelet lost the GPU for a while"
+    assert (module().st_ino, module().st_mtime_ns) == (loaded.st_ino, loaded.st_mtime_ns), "the module was loaded again"
     [now] = fleet.get("pods", "-l", "app=keeper")["items"]
     assert now["metadata"]["uid"] == keeper["metadata"]["uid"] and now["status"]["containerStatuses"] == keeper["status"]["containerStatuses"]
     assert "The driver stays." in fleet.kubectl("logs", "-n", NAMESPACE, rollout.driver_pods()["n3"]["metadata"]["name"], "-c", "k8s-driver-manager").stdout
@@ -217,19 +217,19 @@ def test_a_penstock_objects_driver_goes_to_its_canary_first_and_drains_what_may_
              "startupProbe": pods["startupProbe"], "prepareEnv": pods["manager"]["env"], "upgrade": upgrade}]}}))
     describe(paused=True, empty=False)
     for node in BARE:
-        rollout.wait_says(node, '"upgrade-required"', '"Paused"', **POLICY)
+        rollout.wait_says(node, '"upgrade-required"', '"Paused"', **BY_POLICY)
     rollout.operator.wait_quiet(3)
     policy.wait_seen(dict.fromkeys(BARE, ["upgrade-done", "upgrade-required"]))
     describe(paused=False, empty=False)
-    rollout.wait_says("n4", "upgrade-failed", "EvictionBlocked", f"default/{scratch['name']}", "emptyDir", **POLICY)
+    rollout.wait_says("n4", "upgrade-failed", "EvictionBlocked", f"default/{scratch['name']}", "emptyDir", **BY_POLICY)
     assert running(fleet, "scratch")["uid"] == scratch["uid"] and rollout.bare["n4"].module() == policy.version
     for node in ("n2", "n3"):
-        rollout.wait_says(node, '"CanariesFirst"', **POLICY)
+        rollout.wait_says(node, '"CanariesFirst"', **BY_POLICY)
     assert {node: rollout.states()[node] for node in ("n2", "n3")} == dict.fromkeys(("n2", "n3"), "upgrade-required")
     describe(paused=False, empty=True)
     fleet.kubectl("annotate", "node", "n4", f"{REQUESTED}=true")
     rollout.wait_done(**dict.fromkeys(BARE, f"container {wanted}"))
-    for of in (POLICY, {"kind": "penstocks", "name": "simulated"}):
+    for of in (BY_POLICY, {"kind": "penstocks", "name": "simulated"}):
         rollout.operator.wait_state("ready", **of)
     wait_for(lambda: all(states[-1] == "upgrade-done" for states in seen.values()), 60, "the watch to have seen the nodes done", lambda: seen)
     drained = documented("drain-required")
