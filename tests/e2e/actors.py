@@ -353,9 +353,9 @@ class Kubernetes:
     def inside(self, pod: str, script: str) -> str:
         return self.kubectl("exec", pod, "--", "sh", "-c", script).stdout
 
-    def process_of(self, pod: str) -> Path:
+    def process_of(self, pod: str, namespace: str = "default") -> Path:
         """The /proc folder of the first process of the pod's container, with the machine's pid."""
-        said = self.get("pod", pod)
+        said = self.get("pod", pod, "-n", namespace)
         container = said["status"].get("containerStatuses", [{}])[0].get("containerID", "").removeprefix("containerd://")
         pods = f"bench-{self.cluster.dir.name}-{said['spec'].get('nodeName')}/kubepods"
         for root in cgroup_hierarchies() if container else []:

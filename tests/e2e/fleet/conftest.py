@@ -30,6 +30,13 @@ class Measured:
 
 
 @pytest.fixture
+def whole_suite(request):
+    """For a test of all other scenarios of a suite."""
+    if request.config.getoption("keyword"):
+        pytest.skip("only after all scenarios of the suite")
+
+
+@pytest.fixture
 def measure(request):
     """`with measure("what converges") as it:`; set it.done to the moment that counts if it is not the end of the block. A goal applies to a quiet machine:
     the table reports a missed goal, and no scenario fails for it."""

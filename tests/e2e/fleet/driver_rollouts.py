@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from actors import wait_for
+from actors import BUSYBOX, wait_for
 from api import Api, Watch
 from driver_containers import REPOSITORY, ROOT_OF_DRIVER, BareNode, provide
-from fleet import NAMESPACE, Fleet, merged
+from fleet import NAMESPACE, Fleet, merged, pod_on
 from operators import NATIVE, Operator, running_operator
 
 OLD, NEW = "535.183.01", "550.54.15"
@@ -34,6 +34,11 @@ def driver(name: str, version: str, team: str, programs: Path, **spec) -> dict:
         "driverType": "gpu", "default": False, "nodeSelector": {"team": team}, **container(version, programs),
         "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}], "resources": {"limits": {"memory": "1Gi"}},
         "upgradePolicy": {"autoUpgrade": True, "maxParallelUpgrades": 1, "maxUnavailable": "100%"}} | spec}
+
+
+def idle_pod(name: str, node: str) -> dict:
+    container = {"name": "main", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sh", "-c", "exec sleep 100000"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "bystander"}}, "spec": pod_on(node, "") | {"containers": [container]}}
 
 
 class UpgradeWatch(Watch):
@@ -69,11 +74,23 @@ class Rollout:
         wait_for(lambda: {node: self.versions().get(node) for node in wanted} == wanted, deadline, f"the drivers {wanted}", self.told)
 
     def told(self):
-        drivers = {one["metadata"]["name"]: one.get("status") for one in self.fleet.get("nvidiadrivers")["items"]}
+        drivers = {one["metadata"]["name"]: one.get("status") for kind in ("nvidiadrivers", "clusterpolicies") for one in self.fleet.get(kind)["items"]}
         pods = self.fleet.kubectl("get", "pods", "-n", NAMESPACE, "-o", "wide", check=False).stdout
         logs = self.fleet.kubectl("logs", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=nvidia-driver", "--all-containers", "--tail=15", "--prefix",
                                   check=False).stdout
         return self.versions(), json.dumps(drivers, indent=1), pods, logs, self.operator.log()
+
+    def waiting(self, node: str, kind: str = "nvidiadrivers", name: str = "blue") -> str:
+        """What the status of that object says of that node."""
+        drivers = self.operator.policy(kind, name).get("status", {}).get("drivers", [])
+        return json.dumps([one for driver in drivers for one in driver.get("waiting", []) if one["name"] == node])
+
+    def wait_says(self, node: str, *words: str, deadline: float = 180, **of: str):
+        wait_for(lambda: all(word in self.waiting(node, **of) for word in words), deadline, f"the status to say {words} of {node}", self.told)
+
+    def wait_done(self, deadline: float = 240, **versions: str):
+        self.wait_versions(deadline, **versions)
+        wait_for(lambda: set(self.states().values()) == {"upgrade-done"}, deadline, "the nodes to be done", self.told)
 
     def states(self) -> dict[str, str]:
         return {node: self.fleet.labels(node).get(STATE, "") for node in self.bare}
@@ -81,6 +98,23 @@ class Rollout:
     def driver_pods(self) -> dict[str, dict]:
         pods = self.fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=nvidia-driver")["items"]
         return {pod["spec"]["nodeName"]: pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and pod["spec"].get("nodeName")}
+
+    def bystanders(self) -> dict[str, str]:
+        pods = self.fleet.get("pods", "-l", "app=bystander")["items"]
+        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
+
+    @contextlib.contextmanager
+    def undisturbed(self, *nodes: str):
+        """Pods without a GPU run on these nodes, and stay; never are two nodes cordoned at the same time, and none in the end. As `watched`."""
+        for node in nodes:
+            self.fleet.create(idle_pod(f"bystander-{node}", node))
+        wait_for(lambda: all(self.fleet.ready(f"bystander-{node}") for node in nodes), 60, "the bystanders to run")
+        before = self.bystanders()
+        with self.watched() as (seen, most):
+            yield seen, most
+        assert self.bystanders() == before, "a pod without a GPU was evicted"
+        assert most[0] <= 1, f"{most[0]} nodes were cordoned at the same time"
+        assert not any("unschedulable" in node["spec"] for node in self.fleet.get("nodes")["items"]), "a node is still cordoned"
 
     @contextlib.contextmanager
     def watched(self):

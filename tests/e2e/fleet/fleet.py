@@ -358,11 +358,11 @@ class Fleet(Kubernetes):
             return bool(pods) and all(pod["status"].get("containerStatuses", [{}])[0].get("ready") for pod in pods)
         wait_for(running, deadline, f"the pods {', '.join(names)} to run", lambda: self.kubectl("get", "pods", "-o", "wide", check=False).stdout)
 
-    def deploy(self, name: str, node: str, replicas: int):
-        """A Deployment on one node, of pods that hold one GPU each: its controller replaces pods that failed permanently."""
+    def deploy(self, name: str, node: str, replicas: int, **spec):
+        """A Deployment on one node, of pods that hold one GPU each: its controller replaces pods that failed permanently. `spec`: of the pods, besides."""
         self.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
                      "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
-                              "template": {"metadata": {"labels": {"app": name}}, "spec": pod_on(node, "exec sleep 100000")}}})
+                              "template": {"metadata": {"labels": {"app": name}}, "spec": pod_on(node, "exec sleep 100000") | spec}}})
 
     def deployed(self, name: str) -> bool:
         said = self.get("deployment", name)

@@ -1,4 +1,5 @@
-"""Least rights: each rule of the chart gpu-operator was used by a request of the suite's other scenarios, which all ran with these rules and no others. Runs last."""
+"""Least rights: each rule of the chart gpu-operator was used by a request of the suite's other scenarios, which all ran with these rules and no others; those that only
+drivers need are shown in the suite of drivers (test_driver_rights.py). Runs last."""
 import sys
 
 import pytest
@@ -25,6 +26,13 @@ UNSEEN = {
     **{("penstock-cleanup", resource, "delete"): LEFT for resource in ("configmaps", "services", "daemonsets", "servicemonitors", "runtimeclasses")},
     **{("penstock-cleanup", resource, "patch"): LEFT for resource in ("clusterpolicies", "nvidiadrivers", "gpuclusters", "deviceconfigs", "penstocks")},
 }
+# (account, resource, verb) of the rules that only drivers need.
+OF_DRIVERS = {("gpu-operator", "pods", "create"), ("gpu-operator", "pods", "delete"), ("gpu-operator", "pods/eviction", "create"),
+              ("gpu-operator", "resourceclaims", "watch")}
+
+
+def for_drivers(right: Right) -> bool:
+    return (right.account, right.resource, right.verb) in OF_DRIVERS
 
 
 def explained(right: Right) -> bool:
@@ -34,13 +42,20 @@ def explained(right: Right) -> bool:
     return any(all(map(same, pattern, (right.account, right.resource, right.verb))) for pattern in UNSEEN)
 
 
-def test_every_rule_of_the_chart_was_used(fleet, request):
-    if request.config.getoption("keyword"):
-        pytest.skip("only after all scenarios of the suite")
+def rights_of_the_chart(fleet) -> set[Right]:
     rights = set()
     for namespace in NAMESPACES:
         text = fleet.cluster.run("helm", "template", OPERATOR, CHART, "-n", namespace, "--kube-version", fleet.cluster.parts.version).stdout
         rights |= granted([one for one in yaml.safe_load_all(text) if one], namespace)
     assert rights
-    left = [right for right in unused(rights, fleet.audit.all()) if not explained(right)]
+    return rights
+
+
+def assert_used(rights: set[Right], fleet):
+    left = unused(rights, fleet.audit.all())
     assert not left, "no request used, so remove from the chart, or use in a scenario:\n" + "\n".join(map(str, left))
+
+
+@pytest.mark.usefixtures("whole_suite")
+def test_every_rule_of_the_chart_was_used(fleet):
+    assert_used({right for right in rights_of_the_chart(fleet) if not explained(right) and not for_drivers(right)}, fleet)
