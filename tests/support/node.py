@@ -17,12 +17,15 @@ PATIENCE = 120  # seconds; only failing tests wait this long, so that slow machi
 def wait_until(predicate, what: str, seconds: float = PATIENCE, every: float = 0.02, seen=None):
     """Evaluates the predicate until it is true and returns its value. On timeout, the error names `what` and the last value of the predicate or
     of `seen`."""
-    deadline = time.monotonic() + seconds
-    while not (answer := predicate()):
-        if time.monotonic() > deadline:
+    deadline, pause = time.monotonic() + seconds, every
+    while True:
+        asked = time.monotonic()
+        if answer := predicate():
+            return answer
+        if (now := time.monotonic()) > deadline:
             raise AssertionError(f"gave up after {seconds} s waiting for {what}; last seen: {seen() if seen else answer!r}")
-        time.sleep(every)
-    return answer
+        time.sleep(max(pause, now - asked))  # polling slows down what is waited for
+        pause = min(1.2 * pause, 5 * every)
 
 
 def alive(pid: int) -> bool:

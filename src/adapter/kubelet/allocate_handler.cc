@@ -129,23 +129,28 @@ Result<ContainerEdits> AllocateHandler::AllocateContainer(const std::string& res
 }
 
 /// Releases what the kubelet now allocates again under the same name: the former holder has
-/// released it, whether or not the agent has learned of that. The kubelet does not know other
-/// allocators and counts each resource name separately.
+/// released it, whether or not the agent has learned of that. What else that one has stays: it may
+/// be an init container, whose devices the container after it gets, or some of them. The kubelet
+/// does not know other allocators and counts each resource name separately.
 base::Status AllocateHandler::ReleaseFormerHolders(const std::vector<Slot>& slots) {
   for (const Slot& slot : slots) {
     const auto snapshot = node_.ledger.Get();
     const Lease* holder = snapshot->InTheWayOf(slot);
     if (holder == nullptr) continue;
-    const auto same =
-        std::find_if(holder->slots.begin(), holder->slots.end(), [&slot](const Slot& one) {
-          return one.id == slot.id && (one.resource.empty() || one.resource == slot.resource);
-        });
-    if (holder->allocator != node::share::kKubeletAllocator || same == holder->slots.end())
+    const auto again = [&slots](const Slot& one) {
+      return std::ranges::any_of(slots, [&one](const Slot& wanted) {
+        return one.id == wanted.id && (one.resource.empty() || one.resource == wanted.resource);
+      });
+    };
+    const bool same = std::ranges::any_of(
+        holder->slots, [&](const Slot& one) { return one.id == slot.id && again(one); });
+    if (holder->allocator != node::share::kKubeletAllocator || !same)
       return Error(Code::kFailedPrecondition, "device " + slot.device + " is still held by " +
                                                   node::share::Describe(*holder) +
                                                   AsWhat(*holder, slot));
-    Lease rest = *holder;  // an init container's, which had more than the one after it
-    std::erase_if(rest.slots, [&](const Slot& one) { return one.id == slot.id; });
+    Lease rest = *holder;
+    rest.since = node_.clock.Wall();  // usage until now is recorded
+    std::erase_if(rest.slots, again);
     node_.ledger.Release(holder->id);
     if (!rest.slots.empty()) TRY(node_.ledger.Add(std::move(rest)));
   }

@@ -95,6 +95,16 @@ TEST_F(KubeletAdapterTest, WhatTheKubeletGivesOutAgainItsFormerHolderHasGivenBac
   EXPECT_EQ(ledger_.Get()->FindLease(former), nullptr);
 }
 
+/// Each release ends a record of usage.
+TEST_F(KubeletAdapterTest, WhatIsGivenOutAgainTogetherIsReleasedOnce) {
+  Open();
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0", "G1", "G2"}).ok());
+  std::atomic<int> changes = 0;
+  const auto follow = ledger_.published().Subscribe([&](const auto&) { ++changes; }, false);
+  ASSERT_TRUE(kubelet_.Allocate(kGpu, {"G0", "G1", "G2"}).ok());
+  EXPECT_LE(changes, 2) << "one release, one allocation";
+}
+
 TEST_F(KubeletAdapterTest, RefusesWhatAnotherAllocatorHolds) {
   Open();
   On([this] {

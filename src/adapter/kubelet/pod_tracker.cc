@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/log.h"
@@ -81,13 +82,23 @@ std::vector<PodHolding> JoinPods(const std::vector<PodDevices>& list,
     pods.push_back({UidOf(one, checkpoint, alive), one.pod, one.namespace_name, one.container,
                     one.ids, one.resource});
   }
-  for (const CheckpointEntry& entry : checkpoint) {
-    if (!alive.contains(entry.pod_uid)) continue;
+  // What an init container had beyond the container after it: entries of fewer devices first, so
+  // that the order of the file, which changes, decides nothing.
+  std::vector<const CheckpointEntry*> entries;
+  for (const CheckpointEntry& entry : checkpoint)
+    if (alive.contains(entry.pod_uid)) entries.push_back(&entry);
+  std::ranges::sort(entries, {}, [](const CheckpointEntry* entry) {
+    return std::tuple(entry->ids.size(), entry->pod_uid, entry->container);
+  });
+  for (const CheckpointEntry* entry : entries) {
     std::vector<std::string> others;  // which no other container has now
-    for (const std::string& id : entry.ids)
+    for (const std::string& id : entry->ids)
       if (taken.insert(id).second) others.push_back(id);
-    if (!others.empty())
-      pods.push_back({entry.pod_uid, "", "", entry.container, others, entry.resource});
+    if (others.empty()) continue;
+    const auto same = std::ranges::find(pods, entry->pod_uid, &PodHolding::pod_uid);
+    const PodHolding named = same != pods.end() ? *same : PodHolding();
+    pods.push_back({entry->pod_uid, named.pod, named.namespace_name, entry->container,
+                    std::move(others), entry->resource});
   }
   return pods;
 }

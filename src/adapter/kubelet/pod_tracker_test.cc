@@ -48,7 +48,16 @@ TEST(JoinPods, WhatOnlyAnInitContainerHadIsStillItsPods) {
                        {{"uid-1", "prepare", kGpu, {"G0", "G1"}}, {"uid-1", "main", kGpu, {"G0"}}},
                        {"uid-1"}),
               ElementsAre(PodHolding{"uid-1", "train", "ml", "main", {"G0"}, kGpu},
-                          PodHolding{"uid-1", "", "", "prepare", {"G1"}, kGpu}));
+                          PodHolding{"uid-1", "train", "ml", "prepare", {"G1"}, kGpu}));
+}
+
+TEST(JoinPods, TheOrderOfTheCheckpointDecidesNothing) {
+  const CheckpointEntry prepare = {"uid-1", "prepare", kGpu, {"G0", "G1"}},
+                        main = {"uid-1", "main", kGpu, {"G0"}};
+  const auto joined = JoinPods({}, {prepare, main}, {"uid-1"});
+  EXPECT_EQ(joined, JoinPods({}, {main, prepare}, {"uid-1"}));
+  EXPECT_THAT(joined, ElementsAre(PodHolding{"uid-1", "", "", "main", {"G0"}, kGpu},
+                                  PodHolding{"uid-1", "", "", "prepare", {"G1"}, kGpu}));
 }
 
 TEST(JoinPods, BelievesTheListWhereBothNameADevice) {

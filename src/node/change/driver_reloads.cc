@@ -160,12 +160,12 @@ StepResult DriverReloads::AwaitUnused(const DeviceChange& change) {
   return std::string();
 }
 
-/// An agent that takes the step over does it again, since the driver may not have been loaded; but
-/// not where it is, and someone has come meanwhile.
+/// An agent that takes the step over does it again, since the driver may not have been loaded. But
+/// where it is loaded, whoever has come meanwhile keeps the device.
 StepResult DriverReloads::Reload(const DeviceChange& change) {
   if (phase_ == Phase::kBefore) {
     const auto snapshot = inventory_.published().Get();
-    const bool loaded = std::ranges::all_of(change.devices, [&](const ChangedDevice& device) {
+    const bool loaded = std::ranges::any_of(change.devices, [&](const ChangedDevice& device) {
       const Entry* entry = snapshot->Find(device.id);
       return entry != nullptr && entry->health.state != device::HealthState::kGone;
     });

@@ -40,13 +40,18 @@ class ScriptedReloads final : public device::Actions {
 
 class DriverReloadsTest : public ::testing::Test {
  protected:
-  DriverReloadsTest() {
+  DriverReloadsTest() : DriverReloadsTest({}) { Start(); }
+  /// An agent that takes these changes over, before it starts.
+  explicit DriverReloadsTest(std::vector<DeviceChange> under_way)
+      : under_way_(std::move(under_way)) {
     inventory_.SetVendor(
         {.vendor = "acme", .driver = std::make_shared<device::Driver>(device::Driver{})});
     inventory::ReportHealthy(inventory_, inventory::AcmeDevices(4, 4), executor_.clock().Wall());
     Look();
     offers_.FollowServers("acme", servers_);
     reloads_.SetPolicy(api::ResetPolicy::kIdle);
+  }
+  void Start() {
     changes_.Start();
     executor_.RunUntilIdle();
   }
@@ -93,6 +98,7 @@ class DriverReloadsTest : public ::testing::Test {
   }
   ReloadOutlook Outlook() { return reloads_.OutlookOf("acme", need_); }
 
+  const std::vector<DeviceChange> under_way_;
   base::ManualExecutor executor_;
   inventory::Inventory inventory_;
   ledger::Ledger ledger_;
@@ -107,7 +113,7 @@ class DriverReloadsTest : public ::testing::Test {
                          {inventory_, ledger_, offers_},
                          [](auto done) { done(std::set<std::string>()); },
                          folder_ / "changes.json",
-                         {}};
+                         under_way_};
   share::Turns turns_{
       executor_, inventory_, ledger_, offers_,
       [this](const auto& now, const auto& before) { changes_.Follow(now, before); }};
@@ -255,6 +261,39 @@ TEST_F(DriverReloadsTest, ADisplayPreventsIt) {
   Need(kReady);
   EXPECT_EQ(actions_.count, 0);
   EXPECT_THAT(Outlook().why_not, HasSubstr("used by a display"));
+}
+
+/// Of an agent that ended while the driver was to be loaded again.
+class ReloadUnderWay : public DriverReloadsTest {
+ protected:
+  ReloadUnderWay() : DriverReloadsTest({Change()}) { need_ = {.known = true, .wanted = true}; }
+
+  static DeviceChange Change() {
+    DeviceChange change;
+    change.kind = kReloadKind;
+    change.details = "acme";
+    change.step = "reload driver";
+    for (int i = 0; i < 4; ++i)
+      change.devices.push_back({.id = "G" + std::to_string(i), .allocator = "kubelet"});
+    return change;
+  }
+};
+
+TEST_F(ReloadUnderWay, IsNotBegunAgainWhereTheDriverIsLoadedAndSomeoneHasComeMeanwhile) {
+  inventory_.SetHealth("G3", device::HealthState::kGone, "fell off", executor_.clock().Wall());
+  Hold("G1");
+  Start();
+  EXPECT_EQ(actions_.count, 0);
+  EXPECT_THAT(Withheld(), Each(""));
+}
+
+TEST_F(ReloadUnderWay, IsBegunAgainWhereTheDriverIsNotLoadedWhateverTheLedgerSays) {
+  for (int i = 0; i < 4; ++i)
+    inventory_.SetHealth("G" + std::to_string(i), device::HealthState::kGone, "no driver",
+                         executor_.clock().Wall());
+  Hold("G1");
+  Start();
+  EXPECT_EQ(actions_.count, 1);
 }
 
 }  // namespace

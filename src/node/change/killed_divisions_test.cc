@@ -1,5 +1,5 @@
-// Tests divisions and parts on demand of an agent that is killed at every point of them; moves and
-// resets: device_changes_test.cc.
+// Tests divisions and parts on demand of an agent that is killed at every point of them; moves,
+// resets and reloads: device_changes_test.cc.
 #include <deque>
 #include <filesystem>
 #include <fstream>

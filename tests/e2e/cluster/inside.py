@@ -32,12 +32,14 @@ def wait_until(predicate, seconds: float, what: str, every: float = 0.05):
     time, up to five times `every`, since polling slows down the awaited event."""
     deadline, pause = time.monotonic() + seconds, every
     while True:
+        asked = time.monotonic()
         answer = predicate()
         if answer:
             return answer
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > deadline:
             raise TimeoutError(f"gave up after {seconds} s waiting for {what}; last seen: {answer!r}")
-        time.sleep(pause)
+        time.sleep(max(pause, now - asked))
         pause = min(1.3 * pause, 5 * every)
 
 

@@ -10,6 +10,7 @@ from actors import wait_for
 from fleet import ACCELERATORS, IMAGE, MACHINE, NAMESPACE, ROOT, Fleet, merged
 
 OPERATOR = "gpu-operator"
+UPGRADES = "nvidia.com/gpu-driver-upgrade-enabled"
 OURS = f"system:serviceaccount:{NAMESPACE}:{OPERATOR}"
 DEFINITIONS = ("clusterpolicies.nvidia.com", "nvidiadrivers.nvidia.com", "gpuclusters.nvidia.com", "deviceconfigs.amd.com", "penstocks.penstock.io",
                "nodestates.penstock.io")

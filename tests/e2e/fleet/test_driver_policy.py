@@ -11,8 +11,7 @@ from actors import wait_for
 from driver_containers import REPOSITORY
 from driver_rollouts import BARE, NEW, OLD, SIMULATED, STATE, Rollout, container
 from fleet import NAMESPACE, ROOT, merged, pod_on
-from operators import OPERATOR, OURS, cluster_policy
-from test_operator import UPGRADES
+from operators import OPERATOR, OURS, UPGRADES, cluster_policy
 
 FAILURES = ("drain-required", "upgrade-failed")
 BY_POLICY = {"kind": "clusterpolicies", "name": "cluster-policy"}
@@ -97,9 +96,11 @@ def scale(fleet, replicas: int):
 
 @pytest.fixture
 def two_operators(policy, fleet):
-    scale(fleet, 2)
-    yield
-    scale(fleet, 1)
+    try:
+        scale(fleet, 2)
+        yield
+    finally:
+        scale(fleet, 1)
 
 
 def asked(fleet, begin: float, verb: str, resource: str) -> set[str]:

@@ -8,14 +8,13 @@ import sys
 import pytest
 from actors import GPU, wait_for
 from fleet import ACCELERATORS, MACHINE, ROOT, Fleet
-from operators import DEFINITIONS, state_of
+from operators import DEFINITIONS, UPGRADES, state_of
 from test_install import ours
 
 NAMESPACE = RELEASE = "gpu-operator"
 DEPLOYED = ("container-toolkit", "dcgm", "dcgm-exporter", "device-plugin", "driver", "gpu-feature-discovery", "node-status-exporter", "operator-validator")
 # As in the documentation, but for nodes with a driver of their own, as these are: there NVIDIA's operator writes this, too.
 DEPLOY = dict.fromkeys(DEPLOYED, "true") | {"driver": "pre-installed"}
-UPGRADES = "nvidia.com/gpu-driver-upgrade-enabled"
 PORT = 8879
 # What simulated nodes need: the driver root, the machine's files, and engines left alone. Everything else is as the chart has it.
 VALUES = {"penstock": {

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from actors import GPU, wait_for
 from fleet import NAMESPACE, ROOT
-from operators import NATIVE, OPERATOR, SAMPLES, cluster_policy, running_operator
+from operators import NATIVE, OPERATOR, SAMPLES, UPGRADES, cluster_policy, running_operator
 from witnesses import OURS as AGENTS_TOO
 
 sys.path.append(str(ROOT / "tests/support"))
@@ -21,7 +21,6 @@ DEPLOY = dict.fromkeys(DEPLOYED, "true") | {"driver": "pre-installed"}
 STARTUP_TAINT = "penstock.io/accelerators-not-ready"
 # The real definition of the kind ServiceMonitor.
 MONITOR = parts.monitor_definitions() / "monitoring.coreos.com_servicemonitors.yaml"
-UPGRADES = "nvidia.com/gpu-driver-upgrade-enabled"
 SELECTED = ("-n", NAMESPACE, "-l", "app.kubernetes.io/managed-by=penstock-operator", "-o", "name")
 AMD, AMD_GPU, AMD_NODE = "deviceconfigs", "amd.com/gpu", "feature.node.kubernetes.io/amd-gpu"
 
