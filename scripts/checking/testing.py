@@ -24,7 +24,7 @@ NO_NETWORK = {"GOPROXY": "off", "GOTOOLCHAIN": "local", "PIP_NO_INDEX": "1",
               "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PENSTOCK_OFFLINE": "1"}
 MEMORY = Path("/dev/shm")
 # The long suites mostly wait for a cluster or for containers.
-AT_ONCE = 3 * (os.cpu_count() or 1)
+AT_ONCE = 1 + 2 * (os.cpu_count() or 1)
 
 
 @contextlib.contextmanager
