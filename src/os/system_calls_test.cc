@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "os/core/file.h"
+#include "os/testing/sanitized.h"
 
 namespace penstock::os {
 namespace {
@@ -41,12 +42,6 @@ std::pair<std::string, int> Confined(const std::function<void()>& act) {
   ::waitpid(child, &status, 0);
   return {said.value_or("nothing"), status};
 }
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 TEST(SystemCalls, ThoseThatAreAllowedAreMade) {
   if (kSanitized) GTEST_SKIP() << "sanitizers make system calls of their own";

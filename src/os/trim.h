@@ -20,8 +20,7 @@ void TrimLoaded(const std::function<bool(std::string_view path)>& wanted);
 void TrimHeap();
 
 /// Bytes of memory that a process has, from /proc/PROCESS/statm; PROCESS is a pid. 0 where there is
-/// none. Newer kernels count per CPU: on a machine with hundreds of them, this may be hundreds of
-/// MiB off.
+/// none. Linux counts for each processor from 6.2 on: on a machine with many this is some MiB off.
 std::uint64_t ReadResident(const std::string& process);
 
 /// Bytes of this process's memory that no file backs, from /proc/self/smaps_rollup: exact. Where a

@@ -58,14 +58,15 @@ class SlowDriver final : public device::AsyncBackend {
   }
   void SetMode(const std::string& address, const std::string& mode, const std::string& value,
                Done<std::string> done) override {
-    Ask([=, this](auto did) { hardware_.device.SetMode(address, mode, value, did); }, done);
+    Ask([=, &device = hardware_.device](auto did) { device.SetMode(address, mode, value, did); },
+        done);
   }
   void CreatePart(const std::string& address, const device::NewPart& part,
                   Done<std::string> done) override {
-    Ask([=, this](auto did) { hardware_.device.CreatePart(address, part, did); }, done);
+    Ask([=, &device = hardware_.device](auto did) { device.CreatePart(address, part, did); }, done);
   }
   void DestroyPart(const std::string& address, Done<std::string> done) override {
-    Ask([=, this](auto did) { hardware_.device.DestroyPart(address, did); }, done);
+    Ask([=, &device = hardware_.device](auto did) { device.DestroyPart(address, did); }, done);
   }
   void Open(Done<device::Driver>) override {}
   void List(Done<std::vector<std::string>>) override {}
