@@ -151,7 +151,7 @@ def rests(bench: Bench, programs: Path, smoke: bool):
     found = {name: at_rest(programs, *case, smoke) for name, case in cases.items()}
     absent = [name for name, vendors in (("no GPU", ("amd", "nvidia")), ("NVIDIA", ("amd",)), ("AMD", ("nvidia",))) for vendor in vendors if f"worker {vendor}" in found[name]["PSS"]]
     absent += [f"ended meanwhile: {name}" for name in ("no GPU", "NVIDIA", "AMD") if found[name]["ended"]]
-    bench.add("processes of an absent vendor, also such as end at once", "processes", len(absent), goal=1)
+    bench.add(f"processes of an absent vendor, also such as end at once{': ' * bool(absent)}{', '.join(absent)}", "processes", len(absent), goal=1)
     for name in ("both", "both, AMD in 63 partitions"):
         worker, agent = found[name]["PSS"]["worker amd"], found[name]["own"]["agent"] - found["NVIDIA"]["own"]["agent"]
         bench.add(f"AMD beside NVIDIA ({name}): its worker's PSS, and what the agent has of its own above NVIDIA alone", "MiB", worker + agent, goal=2.5)

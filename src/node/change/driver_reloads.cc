@@ -164,11 +164,7 @@ StepResult DriverReloads::AwaitUnused(const DeviceChange& change) {
 /// where it is loaded, whoever has come meanwhile keeps the device.
 StepResult DriverReloads::Reload(const DeviceChange& change) {
   if (phase_ == Phase::kBefore) {
-    const auto snapshot = inventory_.published().Get();
-    const bool loaded = std::ranges::any_of(change.devices, [&](const ChangedDevice& device) {
-      const Entry* entry = snapshot->Find(device.id);
-      return entry != nullptr && entry->health.state != device::HealthState::kGone;
-    });
+    const bool loaded = !DevicesOf(*inventory_.published().Get(), change.details).empty();
     if (std::string why = InTheWay(change.details); loaded && !why.empty())
       return base::Error(base::Code::kCancelled, std::move(why));
     const Resets::Vendor vendor = vendor_of_(change.details);

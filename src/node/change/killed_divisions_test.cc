@@ -22,9 +22,7 @@ namespace penstock::node::change {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
 
 /// What outlives an agent: the device, calls that its driver was asked for, who holds parts, and
 /// the disk.
@@ -48,14 +46,11 @@ struct Hardware {
 
 /// Its driver in the process of a worker: a call has its effect a callback later, and its answer
 /// comes another one later.
-class SlowDriver final : public device::AsyncBackend {
+class SlowDriver final : public testing::DivisibleDevices {
  public:
   SlowDriver(Hardware& hardware, base::Executor& executor)
-      : hardware_(hardware), executor_(executor) {}
+      : DivisibleDevices({&hardware.device}), hardware_(hardware), executor_(executor) {}
 
-  void Describe(const std::string& address, Done<device::Facts> done) override {
-    hardware_.device.Describe(address, std::move(done));
-  }
   void SetMode(const std::string& address, const std::string& mode, const std::string& value,
                Done<std::string> done) override {
     Ask([=, &device = hardware_.device](auto did) { device.SetMode(address, mode, value, did); },
@@ -68,14 +63,6 @@ class SlowDriver final : public device::AsyncBackend {
   void DestroyPart(const std::string& address, Done<std::string> done) override {
     Ask([=, &device = hardware_.device](auto did) { device.DestroyPart(address, did); }, done);
   }
-  void Open(Done<device::Driver>) override {}
-  void List(Done<std::vector<std::string>>) override {}
-  void Read(const std::string&, Done<device::Reading>) override {}
-  void TakeSample(const std::string&, const device::SampleRequest&, Done<device::Sample>) override {
-  }
-  void Stop() override {}
-  int abandoned() const override { return 0; }
-  void Listen(Events) override {}
 
  private:
   void Ask(std::function<void(Done<std::string>)> call, Done<std::string> done) {

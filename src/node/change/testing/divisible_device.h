@@ -129,7 +129,7 @@ class DivisibleDevice final : public device::AsyncBackend {
 };
 
 /// A driver with several of them.
-class DivisibleDevices final : public device::AsyncBackend {
+class DivisibleDevices : public device::AsyncBackend {
  public:
   explicit DivisibleDevices(std::vector<DivisibleDevice*> list) : devices(std::move(list)) {}
 
