@@ -3,18 +3,22 @@ policy's status says meanwhile."""
 import contextlib
 import threading
 import time
+from collections.abc import Collection
 
 import pytest
 from actors import GPU, wait_for
 from api import RequestFailed
 from cluster import CommandFailed
 from driver_containers import write_program
-from fleet import NAMESPACE, merged
+from fleet import CONFIG_MAP, IMAGE, NAMESPACE, merged
 from operators import NATIVE, cluster_policy, running_operator
+from test_sharing import all_of, sliced
+from test_state import NO_ANSWER, NONE, no_api_server
+from test_upgrade import pods
 
-FAILS = "localhost/penstock:fails"
+FAILS, NEXT = (f"localhost/penstock:{tag}" for tag in ("fails", "next"))
 WITH_FAILING = merged(NATIVE, {"spec": {"agent": {"image": FAILS}}})
-TWO_AT_ONCE = {"updateStrategy": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "2"}}
+ONE_AT_A_TIME, TWO_AT_ONCE, ALL_AT_ONCE = ({"updateStrategy": "RollingUpdate", "rollingUpdate": {"maxUnavailable": most}} for most in ("1", "2", "100%"))
 
 
 @pytest.fixture(scope="module")
@@ -55,26 +59,38 @@ def message(operator) -> str:
     return operator.condition("Ready")["message"]
 
 
+def agent_pods(fleet) -> list[dict]:
+    """Those that are not being deleted."""
+    found = fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/instance=penstock-agent")["items"]
+    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+
+def agents(fleet) -> dict[str, dict[str, dict]]:
+    """Node -> revision of the DaemonSet -> what the kubelet says of the container of that agent."""
+    found: dict[str, dict[str, dict]] = {name: {} for name in fleet.nodes}
+    for pod in agent_pods(fleet):
+        if node := pod["spec"].get("nodeName"):
+            found[node][pod["metadata"]["labels"]["controller-revision-hash"]] = (pod["status"].get("containerStatuses") or [{}])[0]
+    return found
+
+
 def of_failing(operator) -> dict[str, int]:
     """Node -> how often the agent that does not start was started again."""
-    pods = operator.fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/instance=penstock-agent")["items"]
     return {pod["spec"].get("nodeName", ""): sum(one["restartCount"] for one in pod["status"].get("containerStatuses", []))
-            for pod in pods if pod["spec"]["containers"][0]["image"] == FAILS and "deletionTimestamp" not in pod["metadata"]}
+            for pod in agent_pods(operator.fleet) if pod["spec"]["containers"][0]["image"] == FAILS}
 
 
 @contextlib.contextmanager
-def nodes_without_agent(fleet):
-    """The most nodes that had no started agent at the same time."""
+def nodes_without_agent(fleet, taken: Collection[str] = ()):
+    """The most nodes that had no started agent at the same time, beside those of which a fault has taken it."""
     most, end = [0], threading.Event()
 
     def watch():
         while not end.wait(0.05):
             with contextlib.suppress(CommandFailed, RequestFailed):
-                pods = fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/instance=penstock-agent")["items"]
                 # Not by Ready: answers that are late make an agent unready that the roll-out did not touch.
-                started = {pod["spec"].get("nodeName") for pod in pods if "deletionTimestamp" not in pod["metadata"]
-                           and all(one.get("started") for one in pod["status"].get("containerStatuses") or [{}])}
-                most[0] = max(most[0], len(fleet.nodes) - len(started))
+                without = {name for name, those in agents(fleet).items() if not any(one.get("started") for one in those.values())}
+                most[0] = max(most[0], len(without.difference(taken)))
     thread = threading.Thread(target=watch)
     thread.start()
     try:
@@ -204,3 +220,94 @@ def test_a_node_whose_validation_fails_is_named_with_the_cause_until_it_is_mende
     wait_rolled_out(empty)
     fleet.wait_advertised(60)
     assert fleet.get("node", "n4")["status"]["allocatable"][GPU] == "1"
+
+
+# --- faults while agents are changed below pods that hold GPUs -------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def choices(operator, fleet):
+    """A ConfigMap by which all GPUs are shared, and a next image, of the same programs."""
+    for node in fleet.nodes.values():
+        node.run("ctr", "-n", "k8s.io", "images", "tag", "--force", IMAGE, NEXT)
+    fleet.edit({f"by-{replicas}": sliced(replicas) for replicas in (4, 8)})
+    yield
+    fleet.kubectl("delete", "configmap", "-n", NAMESPACE, CONFIG_MAP)
+
+
+@pytest.fixture
+def shared(choices, operator, fleet):
+    fleet.clear()
+    yield operator
+    fleet.clear()
+
+
+def sharing(replicas: int, **daemonsets) -> dict:
+    return cluster_policy(devicePlugin={"config": {"name": CONFIG_MAP, "default": f"by-{replicas}"}}, daemonsets=daemonsets)
+
+
+def holders(fleet) -> dict[str, tuple]:
+    """Of each node: the pods of hold_everywhere, with their containers, device files and what the kubelet gave them."""
+    return {name: (pods(fleet, f"holds-{name}"), {pod: ids for pod, ids in node.kubelet_gave().items() if pod.startswith("holds-")})
+            for name, node in fleet.nodes.items()}
+
+
+def expect_shares(fleet, replicas: int):
+    for node in fleet.nodes.values():
+        node.wanted = {GPU: all_of(node, replicas)}
+
+
+@pytest.mark.parametrize("before, after, change, most", [
+    pytest.param(4, 8, [sharing(8, **ONE_AT_A_TIME)], 1, id="configuration"),
+    pytest.param(8, 8, [sharing(8), merged(NATIVE, {"spec": {"agent": {"image": NEXT}}})], 0, id="image")])
+def test_a_change_below_pods_that_hold_gpus_survives_three_faults(shared, fleet, before, after, change, most):
+    """When one node is left the API server dies, and that node is gone; the agent that was to start then is killed, while new pods take shares on its node.
+    `most`: nodes without an agent at the same time; without maxUnavailable none."""
+    shared.apply(NATIVE, sharing(before, **ALL_AT_ONCE))
+    wait_rolled_out(shared)
+    expect_shares(fleet, before)
+    fleet.wait_offered()
+    hold_everywhere(fleet)
+    held, samplers = holders(fleet), fleet.sample_kubelets()
+    [old] = {revision for those in agents(fleet).values() for revision in those}
+    taken: set[str] = set()
+
+    def changed(name: str, restarts: int = 0) -> bool:
+        """Whether the node's new agent has started, at least so many times again."""
+        return [one.get("started") and one["restartCount"] >= restarts for revision, one in agents(fleet)[name].items() if revision != old] == [True]
+
+    def named() -> list[dict]:
+        return shared.policy()["status"]["nodes"].get("notReady", [])
+
+    def left() -> list[str]:
+        return [name for name, those in agents(fleet).items() if set(those) == {old}]
+    expect_shares(fleet, after)
+    with nodes_without_agent(fleet, taken) as without:
+        shared.apply(*change)
+        [last] = wait_for(lambda: len(those := left()) == 1 and those, 120, "one node to be left", lambda: (left(), shared.log()), every=0.02)
+        others = sorted(set(fleet.nodes) - {last}, key=changed)
+        with no_api_server(fleet):
+            taken.add(last)
+            fleet.cluster.kill("kubelet", node=fleet.nodes[last].k)
+        try:
+            fleet.deploy("newcomer", others[0], 2)
+            wait_for(lambda: changed(others[0]), 120, f"the new agent of {others[0]} to start", lambda: (agents(fleet), shared.log()))
+            taken.add(others[0])
+            fleet.nodes[others[0]].kill_agent()
+            wait_for(lambda: all(changed(name, restarts=name == others[0]) for name in others), 120,
+                     f"all nodes but {last} to have the new agent, {others[0]} after a restart", lambda: (agents(fleet), shared.log()))
+            taken.discard(others[0])
+            for node in (fleet.nodes[name] for name in others):
+                wait_for(lambda node=node: node.kubelet_lists() == node.offers(), 60, f"the kubelet of {node.name} to have its shares", node.kubelet_lists)
+            wait_for(lambda: [one["name"] for one in named() if one["message"]] == [last], 60, f"the status to name {last} with the cause, and no other node",
+                     lambda: shared.policy()["status"])
+            assert shared.state() == "notReady"
+        finally:
+            fleet.cluster.start("kubelet", node=fleet.nodes[last].k)
+        wait_rolled_out(shared)
+    fleet.wait_offered()
+    fleet.wait_deployed("newcomer")
+    wait_for(lambda: holders(fleet) == held, 60, f"the pods to be as they were: {held}", lambda: holders(fleet))
+    fleet.check()
+    assert without[0] <= most, f"{without[0]} nodes had no agent at the same time"
+    for name, sampler in samplers.items():
+        count = len(fleet.nodes[name].machine.minors())
+        assert (seen := sampler.counts()) <= {before * count, after * count, NONE, NO_ANSWER}, f"the kubelet of {name} had {seen} devices meanwhile"

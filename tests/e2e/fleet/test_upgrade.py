@@ -3,10 +3,9 @@ from fleet import Fleet
 
 
 def pods(fleet: Fleet, app: str) -> dict[str, tuple]:
-    """uid -> restarts and GPUs of each pod."""
+    """uid -> containers and GPUs of each pod."""
     found = fleet.get("pods", "-l", f"app={app}")["items"]
-    return {pod["metadata"]["uid"]: (pod["status"]["containerStatuses"][0]["restartCount"], frozenset(fleet.device_files(pod["metadata"]["name"])))
-            for pod in found}
+    return {pod["metadata"]["uid"]: (pod["status"]["containerStatuses"], frozenset(fleet.device_files(pod["metadata"]["name"]))) for pod in found}
 
 
 def test_an_upgrade_under_load_takes_nothing_from_pods(installed, measure, remark, away):
