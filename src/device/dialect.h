@@ -172,9 +172,9 @@ struct FabricPlace {
 
 /// By what one sees without a worker that there is no driver.
 struct DriverSign {
-  std::string path;    ///< exists wherever a driver is; empty: only a worker can find out
-  std::string absent;  ///< reported where the machine has the vendor's devices without it: one
-                       ///< sentence, with what to do
+  std::string path;    ///< exists wherever a driver is; empty: where the machine has the vendor's
+                       ///< devices, only a worker can find out
+  std::string absent;  ///< what is reported without a worker: one sentence, with what to do
 };
 
 /// The names and tables of one vendor.

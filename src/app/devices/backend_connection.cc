@@ -49,10 +49,10 @@ base::Status MayStart(const device::Dialect& dialect, const device::Paths& paths
                                       &device::Dialect::pci_vendor) != backend::Dialects().end();
     }
   }
-  // A driver of which there is no sign may be in an unusual place, but hardly on a machine whose
-  // accelerators are all others'.
-  if (sign.path.empty() && (has_device || !has_others)) return {};
-  return base::Error(base::Code::kNotFound, has_device ? sign.absent : "");
+  const bool anywhere = sign.path.empty();
+  if (anywhere && has_device) return {};
+  return base::Error(base::Code::kNotFound,
+                     has_device || (anywhere && !has_others) ? sign.absent : "");
 }
 
 BackendConnection::BackendConnection(os::Loop& control, base::Executor& io,

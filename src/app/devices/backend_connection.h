@@ -27,9 +27,9 @@ std::vector<std::string> WorkerCommand(const std::string& worker, std::string_vi
                                        const device::Paths& paths, bool restricted = false);
 
 /// Whether a worker has anything to look for: kNotFound where the vendor's driver is not on this
-/// machine, without a message if it has no devices of the vendor either. A vendor that is not there
-/// costs no process. Of a dialect without a sign, a worker finds out unless the machine's
-/// accelerators are all of other vendors that are served. Reads sysfs.
+/// machine. A vendor that is not there costs no process, and is not mentioned: the error has no
+/// message, unless the driver could be anywhere (DriverSign) on a machine without any accelerator.
+/// Reads sysfs.
 base::Status MayStart(const device::Dialect& dialect, const device::Paths& paths);
 
 /// On the control loop.

@@ -4,22 +4,11 @@
 #include <initializer_list>
 #include <utility>
 
+#include "backend/nvidia/dialect/dialect.h"
 #include "backend/nvidia/dialect/kinds.h"
 
 namespace penstock::backend::nvidia {
 namespace {
-
-Error NoLibrary(const device::Paths& paths) {
-  const std::string name(kLibraryName);
-  if (!paths.library.empty())
-    return {Code::kNotFound, "there is no NVIDIA driver library at " + paths.library +
-                                 ": correct --nvml-library, or install the driver"};
-  const std::string where =
-      paths.driver_root == "/" ? "on this machine" : "below " + paths.driver_root;
-  return {Code::kNotFound, "there is no NVIDIA driver library (" + name + ") " + where +
-                               ": install the NVIDIA driver, or specify its location with "
-                               "--driver-root or --nvml-library"};
-}
 
 Error Unloadable(const Error& error) {
   return {Code::kFailedPrecondition, "the NVIDIA driver library cannot be loaded (" +
@@ -281,7 +270,8 @@ Nvml::Nvml(os::Library library)
 Result<Nvml> Nvml::Load(const device::Paths& paths) {
   auto library = LoadLibrary(paths);
   if (library.ok()) return Nvml(*std::move(library));
-  return library.error().code() == Code::kNotFound ? NoLibrary(paths) : Unloadable(library.error());
+  if (library.error().code() == Code::kNotFound) return Error(Code::kNotFound, NoLibrary(paths));
+  return Unloadable(library.error());
 }
 
 Error ToError(abi::Return code, std::string_view function) {

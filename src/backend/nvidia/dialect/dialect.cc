@@ -269,6 +269,10 @@ class NvidiaDialect final : public device::Dialect {
     return found;
   }
 
+  device::DriverSign SignOfDriver(const device::Paths& paths) const override {
+    return {.absent = NoLibrary(paths)};
+  }
+
   std::string_view compute_program() const override { return "penstock-vectoradd"; }
 
   const device::KernelDriver* kernel_driver() const override { return &TheKernelDriver(); }
@@ -291,6 +295,17 @@ class NvidiaDialect final : public device::Dialect {
 const device::Dialect& TheDialect() {
   static const NvidiaDialect dialect;
   return dialect;
+}
+
+std::string NoLibrary(const device::Paths& paths) {
+  if (!paths.library.empty())
+    return "there is no NVIDIA driver library at " + paths.library +
+           ": correct --nvml-library, or install the driver";
+  const std::string where =
+      paths.driver_root == "/" ? "on this machine" : "below " + paths.driver_root;
+  return "there is no NVIDIA driver library (" + std::string(kLibraryName) + ") " + where +
+         ": install the NVIDIA driver, or specify its location with --driver-root or "
+         "--nvml-library";
 }
 
 }  // namespace penstock::backend::nvidia
