@@ -1,6 +1,8 @@
 #include "app/devices/backend_connection.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "app/devices/paths.h"
@@ -8,7 +10,6 @@
 #include "base/core/strings.h"
 #include "base/log.h"
 #include "node/label/host_features.h"
-#include "os/core/file.h"
 #include "os/folder_instance.h"
 #include "os/machine_facts.h"
 
@@ -18,6 +19,14 @@ namespace {
 
 constexpr std::size_t kMaxPending = 4096;
 constexpr base::Duration kFabricAgain = std::chrono::seconds(1);
+
+/// A link counts, too, wherever it leads: below a driver's root that is not this process's own,
+/// absolute links are of that root.
+bool IsThere(const std::string& path) {
+  std::error_code unused;
+  return std::filesystem::symlink_status(path, unused).type() !=
+         std::filesystem::file_type::not_found;
+}
 
 }  // namespace
 
@@ -35,8 +44,8 @@ base::Status MayStart(const device::Dialect& dialect, const device::Paths& paths
   const device::DriverSign sign = dialect.SignOfDriver(paths);
   const bool has_sign =
       sign.path.empty()
-          ? !paths.library.empty() || std::ranges::any_of(dialect.DriverPaths(paths), os::Exists)
-          : os::Exists(sign.path);
+          ? !paths.library.empty() || std::ranges::any_of(dialect.DriverPaths(paths), IsThere)
+          : IsThere(sign.path);
   if (has_sign) return {};
   bool has_device = false, has_others = false;
   for (const os::PciFunction& function :
