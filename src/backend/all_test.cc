@@ -40,6 +40,11 @@ TEST(Vendors, SayWhatCanBeDoneToTheirDevices) {
   EXPECT_EQ(MakeActions("none", loop, {}), nullptr);
 }
 
+TEST(Vendors, SayWithoutAWorkerThatThereIsNoDriver) {
+  for (const device::Dialect* dialect : Dialects())
+    EXPECT_NE(dialect->SignOfDriver({}).absent, "") << dialect->vendor();
+}
+
 TEST(Vendors, OfferQualifiedResourcesThatDiffer) {
   std::set<std::string_view> resources;
   for (const device::Dialect* dialect : Dialects()) {

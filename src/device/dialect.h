@@ -260,7 +260,8 @@ class Dialect {
   virtual const Exporter* exporter() const = 0;
 
   /// Paths that appear, disappear or change with the driver: its library, its module, its control
-  /// device.
+  /// device. On a machine without PCI functions of the vendor, a worker is started only if one of
+  /// them is there.
   virtual std::vector<std::string> DriverPaths(const Paths& paths) const = 0;
 
   virtual DriverSign SignOfDriver(const Paths&) const { return {}; }

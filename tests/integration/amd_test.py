@@ -110,12 +110,16 @@ def test_without_hardware_and_driver_of_nvidia_no_process_runs_for_it(make_node,
     def ended() -> str:
         return (Path("/proc") / str(node.agent.pid) / "stat").read_text().rpartition(")")[2].split()[8]  # faults of children that were waited for
 
+    def reasons() -> dict[str, str]:
+        return {one["vendor"]: one["reason"] for one in (node.report() or {"vendors": []})["vendors"]}
+    wait_until(lambda: sorted(reasons()) == (vendors or ["nvidia"]), "the first look", seen=reasons)
     before = ended()
     assert bool([one for one in children(node) if "penstock-worker amd" in one]) == bool(vendors)
     (node.root / "sys/bus/pci/drivers/vgem").mkdir(parents=True)  # something changes below a watched folder
     time.sleep(4)  # longer than the first retries, after 1 and 2 s
     assert ended() == before
-    assert [vendor["vendor"] for vendor in node.report()["vendors"]] == (vendors or ["nvidia"])
+    assert sorted(reasons()) == (vendors or ["nvidia"])
+    assert vendors or "install the NVIDIA driver" in reasons()["nvidia"]
     assert not [one for one in children(node) if "penstock-worker nvidia" in one]
 
 

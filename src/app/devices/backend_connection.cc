@@ -21,7 +21,7 @@ constexpr std::size_t kMaxPending = 4096;
 constexpr base::Duration kFabricAgain = std::chrono::seconds(1);
 
 /// A link counts, too, wherever it leads: below a driver's root that is not this process's own,
-/// absolute links are of that root.
+/// absolute links are of that root. So does what cannot be looked at.
 bool IsThere(const std::string& path) {
   std::error_code unused;
   return std::filesystem::symlink_status(path, unused).type() !=

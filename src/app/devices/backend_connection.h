@@ -28,8 +28,8 @@ std::vector<std::string> WorkerCommand(const std::string& worker, std::string_vi
 
 /// Whether a worker has anything to look for: kNotFound where the vendor's driver is not on this
 /// machine. A vendor that is not there costs no process, and is not mentioned: the error has no
-/// message, unless the driver could be anywhere (DriverSign) on a machine without any accelerator.
-/// Reads sysfs.
+/// message, unless the driver could be anywhere (DriverSign) on a machine without an accelerator of
+/// any vendor that is served. Reads sysfs.
 base::Status MayStart(const device::Dialect& dialect, const device::Paths& paths);
 
 /// On the control loop.

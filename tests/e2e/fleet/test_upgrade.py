@@ -5,7 +5,8 @@ from fleet import Fleet
 def pods(fleet: Fleet, app: str) -> dict[str, tuple]:
     """uid -> containers and GPUs of each pod."""
     found = fleet.get("pods", "-l", f"app={app}")["items"]
-    return {pod["metadata"]["uid"]: (pod["status"]["containerStatuses"], frozenset(fleet.device_files(pod["metadata"]["name"]))) for pod in found}
+    return {pod["metadata"]["uid"]: ([(one["containerID"], one["restartCount"]) for one in pod["status"]["containerStatuses"]],
+                                     frozenset(fleet.device_files(pod["metadata"]["name"]))) for pod in found}
 
 
 def test_an_upgrade_under_load_takes_nothing_from_pods(installed, measure, remark, away):

@@ -259,6 +259,10 @@ class NvidiaDialect final : public device::Dialect {
     found.push_back(below(paths.sysfs_root, "/bus/pci/drivers/nvidia"));
     // For a dev root that is itself a /dev.
     found.push_back(below(paths.dev_root, "/nvidiactl"));
+    // The GPU of a Jetson and that of Windows are on no PCI bus.
+    found.push_back(below(paths.sysfs_root, "/module/nvgpu"));
+    found.push_back(below(paths.dev_root, "/dev/dxg"));
+    found.push_back(below(paths.dev_root, "/dxg"));
     if (!paths.library.empty()) {
       found.push_back(paths.library);
       return found;

@@ -117,6 +117,8 @@ TEST(NvidiaDialect, KnowsWhereADriverComesAndGoes) {
   EXPECT_THAT(plain, Contains("/sys/module/nvidia"));
   EXPECT_THAT(plain, Contains("/sys/bus/pci/drivers/nvidia"));
   EXPECT_THAT(plain, Contains("/dev/nvidiactl"));
+  EXPECT_THAT(plain, Contains("/sys/module/nvgpu"));
+  EXPECT_THAT(plain, Contains("/dev/dxg"));
   EXPECT_THAT(plain, Contains("/usr/lib64/libnvidia-ml.so.1"));
   device::Paths paths;
   paths.driver_root = "/run/driver";
