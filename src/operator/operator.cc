@@ -86,6 +86,7 @@ struct Operator::State {
         labels(api, options.installation.namespace_name),
         writer(api, options.host,
                {.holds = [this](const auto& policy) { return Holds(policy); },
+                        .due_after = [this](auto delay) { work.After(kStatus, delay); },
                 .find = [this](const std::string& key) { return watch.Find(key); },
                 .status = [this](const auto& policy, const auto& found,
                                  const auto& now) { return StatusFor(policy, found, now); },

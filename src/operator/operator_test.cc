@@ -374,6 +374,28 @@ TEST_F(OperatorTest, AnAgentThatWaitsForItsNodeOrEndsWithItIsNotReady) {
       << "that a pod ends is no trouble";
 }
 
+TEST_F(OperatorTest, ANodeThatIsGoneIsNamedWithTheCause) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  const std::string path = "/api/v1/namespaces/gpu-operator/pods/penstock-agent-x";
+  PutAgentPod("n1", "x", true);  // as its kubelet said last
+  api_.Merge(path, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  api_.Merge(kSet, {{"status", {{"updatedNumberScheduled", 1}}}});
+  executor_.Advance(30s);
+  const std::string message = "agents: 2 ready and 1 current, of 2 nodes";
+  EXPECT_EQ(Condition("Ready")["message"], message);
+  executor_.Advance(1min);
+  EXPECT_THAT(TextAt(Condition("Ready"), "/message"),
+              HasSubstr(message + "; n1: terminating for over a minute: the node's kubelet"));
+  const json nodes = At(kPolicy)["status"]["nodes"]["notReady"];
+  EXPECT_THAT(TextAt(nodes, "/0/message"), HasSubstr("the node's kubelet")) << nodes;
+  api_.Remove(path);
+  PutAgentPod("n1", "y", false);
+  executor_.Advance(3s);
+  EXPECT_EQ(Condition("Ready")["message"], message + "; n1: agent: CrashLoopBackOff");
+}
+
 TEST_F(OperatorTest, AtRestWritesNothing) {
   PutPolicy();
   Start();
