@@ -578,8 +578,14 @@ TEST_F(OperatorTest, AMissingPermissionIsInTheStatus) {
   api_.Forbid("PATCH", "/api/v1/namespaces/gpu-operator/services");
   Start();
   EXPECT_NE(api_.Find(kSet), nullptr);
+  executor_.Advance(2min);
   EXPECT_EQ(Condition("Error")["reason"], "ReconcileFailed");
   EXPECT_THAT(Condition("Error")["message"].get<std::string>(), HasSubstr("services"));
+  const json before = At(kPolicy)["status"];
+  Start();
+  EXPECT_EQ(At(kPolicy)["status"], before) << "another operator";
+  executor_.Advance(2min);
+  EXPECT_EQ(At(kPolicy)["status"], before);
 }
 
 TEST_F(OperatorTest, ADefinitionOfAnEarlierReleaseIsUpgradedAndThatOfALaterOneStays) {
@@ -696,6 +702,35 @@ TEST_F(OperatorTest, AnApiServerThatIsGoneForAWhileIsLivedThrough) {
   api_.Merge(kPolicy, {{"spec", {{"daemonsets", {{"labels", {{"team", "a"}}}}}}}});
   executor_.Advance(2min);
   EXPECT_EQ(At(kSet)["spec"]["template"]["metadata"]["labels"]["team"], "a");
+}
+
+// What it refused stands until it is asked again, which may be after it permits to write a status.
+TEST_F(OperatorTest, AnApiServerThatHasNotReadItsRolesYetIsNoMissingRule) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  ASSERT_EQ(State(), "ready");
+  for (const char* method : {"GET", "WATCH"})
+    api_.Fail({.status = 403, .times = -1, .method = method});
+  api_.EndStreams();
+  api_.Merge(kPolicy, {{"spec", {{"daemonsets", {{"labels", {{"team", "a"}}}}}}}});
+  executor_.Advance(25s);
+  api_.Heal();
+  for (int i = 0; i < 120; ++i) {
+    Report("n1", true, "Ready", "host", std::to_string(i));
+    executor_.Advance(1s);
+    ASSERT_EQ(Condition("Error")["status"], "False") << i << ": " << Condition("Error");
+  }
+  EXPECT_EQ(At(kSet)["spec"]["template"]["metadata"]["labels"]["team"], "a");
+  api_.Forbid("WATCH", "/api/v1/nodes");
+  api_.Forbid("GET", "/api/v1/nodes");
+  api_.EndStreams();
+  executor_.Advance(3min);
+  EXPECT_THAT(TextAt(Condition("Error"), "/message"), HasSubstr("missing RBAC rule"));
+  EXPECT_EQ(State(), "notReady");
+  api_.Heal();
+  executor_.Advance(3min);
+  EXPECT_EQ(Condition("Error")["status"], "False");
 }
 
 // A server that has just started does not know its roles yet, and refuses everything.
