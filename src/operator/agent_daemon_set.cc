@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/core/hash.h"
 #include "base/core/json_text.h"
 #include "base/core/strings.h"
 #include "operator/agent_config.h"
@@ -187,8 +186,22 @@ void Append(Json& list, Json more) {
     for (Json& one : more) list.push_back(std::move(one));
 }
 
+/// An agent applies a change of its file at once, and the kubelet writes that of a ConfigMap within
+/// a minute, on every node. From an annotation of the pod the file is that of the DaemonSet's
+/// revision: a change reaches a node at its turn, together with what needs a new agent. The volume
+/// is a projected one, since that is a kind which the charts' SecurityContextConstraints permit.
+void SetConfiguration(const std::string& configuration, Json& pod_template) {
+  const std::string key(kConfigurationAnnotation);
+  pod_template["metadata"]["annotations"][key] = configuration;
+  const Json item = {{"path", "node.yaml"},
+                     {"fieldRef", {{"fieldPath", "metadata.annotations['" + key + "']"}}}};
+  const Json source = {{"downwardAPI", {{"items", Json::array({item})}}}};
+  if (Json* volume = Named(pod_template["spec"]["volumes"], "config"))
+    *volume = {{"name", "config"}, {"projected", {{"sources", Json::array({source})}}}};
+}
+
 /// The manifest's own labels name its way to install.
-void SetMetadata(const api::AgentPods& agent, const std::string& configuration, Json& set) {
+void SetMetadata(const api::AgentPods& agent, Json& set) {
   set["metadata"] = {{"name", kAgentName}};
   Json& template_metadata = set["spec"]["template"]["metadata"];
   template_metadata["labels"] = agent.labels;
@@ -197,8 +210,6 @@ void SetMetadata(const api::AgentPods& agent, const std::string& configuration, 
     template_metadata["labels"][key] = value;
     set["spec"]["selector"]["matchLabels"][key] = value;
   }
-  // The agent reads its file once, at startup.
-  template_metadata["annotations"]["checksum/agent"] = std::to_string(base::Hash(configuration));
 }
 
 }  // namespace
@@ -214,7 +225,8 @@ base::Result<Json> AgentDaemonSet(const api::PenstockSpec& spec, const Installat
   Json& pod = set["spec"]["template"]["spec"];
   Json& container = pod["containers"][0];
   Json& volumes = pod["volumes"];
-  SetMetadata(spec.agent, configuration, set);
+  SetMetadata(spec.agent, set);
+  SetConfiguration(configuration, set["spec"]["template"]);
   set["spec"]["updateStrategy"] = UpdateStrategy(spec.agent);
   SetPod(spec.agent, installation, parts, pod);
   for (const std::string& key : spec.startup_taints)

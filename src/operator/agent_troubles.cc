@@ -15,10 +15,14 @@
 namespace penstock::cluster {
 
 using protocol::kube::Informer;
+using namespace std::chrono_literals;
 
 namespace {
 
 constexpr std::size_t kMostOfScheduler = 300;
+constexpr base::Duration kEnds = 1min;  // a pod has 10 s, and then is killed
+constexpr const char* kDoesNotEnd =
+    "terminating for over a minute: the node's kubelet does not respond, or cannot end the pod";
 
 /// The node for which the DaemonSet controller made a pod, also while it is not scheduled there
 /// (pkg/controller/daemon/util, ReplaceDaemonSetPodNodeNameNodeAffinity).
@@ -63,15 +67,33 @@ struct AgentTroubles::State {
   const Callbacks callbacks;
   std::optional<Informer> pods;
   struct Pod {
-    std::string node, trouble;  // without trouble it is ready
-    bool terminating = false;
+    std::string node, trouble;                         // without trouble it is ready
+    std::optional<base::TimePoint> terminating_since;  // by our clock: its node's may be another
   };
   std::map<std::string, Pod> found;  // by name
 
   void Seen(const Json& pod) {
     const std::string name = TextAt(pod, "/metadata/name");
-    found[name] = {TextAt(pod, "/node"), TextAt(pod, "/trouble"), pod.value("terminating", false)};
+    Pod& known = found[name];
+    known.node = TextAt(pod, "/node");
+    known.trouble = TextAt(pod, "/trouble");
+    if (pod.value("terminating", false) && !known.terminating_since)
+      known.terminating_since = Now();
     callbacks.changed();
+  }
+
+  base::TimePoint Now() const { return api.executor().clock().Now(); }
+
+  bool IsEnding(const Pod& pod) const {
+    if (!pod.terminating_since) return false;
+    const base::Duration left = *pod.terminating_since + kEnds - Now();
+    if (left > 0s) callbacks.due_after(left);
+    return left > 0s;
+  }
+
+  /// A pod that does not end may be ready: its kubelet said so last.
+  std::string TroubleOf(const Pod& pod) const {
+    return pod.terminating_since && !IsEnding(pod) ? kDoesNotEnd : pod.trouble;
   }
 
   void Gone(const std::string& name) {
@@ -111,9 +133,11 @@ void AgentTroubles::Read(bool wanted) {
 
 std::vector<std::string> AgentTroubles::troubles() const {
   std::vector<std::string> sorted;
-  for (const auto& [name, pod] : state_->found)
-    if (!pod.trouble.empty() && !pod.terminating)
-      sorted.push_back((pod.node.empty() ? "pod " + name : pod.node) + ": " + pod.trouble);
+  for (const auto& [name, pod] : state_->found) {
+    if (state_->IsEnding(pod)) continue;
+    if (const std::string trouble = state_->TroubleOf(pod); !trouble.empty())
+      sorted.push_back((pod.node.empty() ? "pod " + name : pod.node) + ": " + trouble);
+  }
   std::ranges::sort(sorted);
   return sorted;
 }
@@ -122,10 +146,11 @@ std::map<std::string, std::string> AgentTroubles::WhyNone() const {
   std::map<std::string, std::string> why;
   std::set<std::string> served;
   for (const auto& [name, pod] : state_->found) {
-    if (pod.trouble.empty())
+    const std::string trouble = state_->TroubleOf(pod);
+    if (trouble.empty())
       served.insert(pod.node);
     else if (!pod.node.empty())
-      why.try_emplace(pod.node, pod.trouble);
+      why.try_emplace(pod.node, trouble);
   }
   for (const std::string& node : served) why.erase(node);
   return why;

@@ -16,6 +16,7 @@ class AgentTroubles {
  public:
   struct Callbacks {
     std::function<void()> changed;                         ///< troubles()
+    std::function<void(base::Duration)> due_after;         ///< troubles() may have changed then
     std::function<void(const base::Status& why)> problem;  ///< of reading; ok once it is over
   };
   AgentTroubles(protocol::kube::Api& api, std::string namespace_name, Callbacks callbacks);
@@ -24,7 +25,8 @@ class AgentTroubles {
   /// Begins to read, or ends. At rest nothing is read: a cluster has one such pod for each node.
   void Read(bool wanted);
 
-  /// Why pods are not ready, the first by node: "n2: agent: CrashLoopBackOff: ...".
+  /// Why pods are not ready, the first by node: "n2: agent: CrashLoopBackOff: ...". That a pod ends
+  /// is no trouble, unless it takes longer than a minute: then its node does not respond.
   std::vector<std::string> troubles() const;
 
   /// By node, why no agent of it is ready, while that is read; nothing of a node that has one or

@@ -175,6 +175,26 @@ TEST(Manifests, TheConfigurationIsShortAndReadable) {
   EXPECT_EQ(api::ToYaml(*read), api::ToYaml(ConfigOfPod(spec, "gpu-operator")));
 }
 
+// A ConfigMap would reach agents before their turn in a roll-out.
+TEST(Manifests, AnAgentHasTheConfigurationOfItsRevision) {
+  constexpr char kAnnotation[] = "penstock.io/configuration";
+  api::PenstockSpec spec;
+  spec.agent.annotations = {{kAnnotation, "theirs"}, {"a", "b"}};
+  spec.node.default_layout = "all-1g.5gb";
+  const json set = *AgentDaemonSet(spec, kInstallation, "version: v1\n");
+  const json annotations = set["spec"]["template"]["metadata"]["annotations"];
+  EXPECT_EQ(annotations, json({{kAnnotation, "version: v1\n"}, {"a", "b"}}));
+  const json pod = set["spec"]["template"]["spec"];
+  json volume;
+  for (const json& mount : pod["containers"][0]["volumeMounts"])
+    if (mount["mountPath"] == "/etc/penstock") volume = Named(pod["volumes"], mount["name"]);
+  const json item = volume["projected"]["sources"][0]["downwardAPI"]["items"][0];
+  EXPECT_EQ(item["path"], "node.yaml");
+  EXPECT_EQ(item["fieldRef"]["fieldPath"], "metadata.annotations['penstock.io/configuration']");
+  for (const json& one : pod["volumes"])
+    EXPECT_NE(TextAt(one, "/configMap/name"), "penstock-agent") << one;
+}
+
 TEST(Manifests, AmdsConfigurationsAreMountedAndNamedInTheAgentsConfiguration) {
   api::PenstockSpec spec;
   spec.config_maps.exporter = "amd-metrics";

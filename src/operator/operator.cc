@@ -27,6 +27,7 @@
 #include "protocol/kube/informer.h"
 #include "protocol/kube/object_reconciler.h"
 #include "protocol/kube/reconcile_loop.h"
+#include "protocol/kube/status_error.h"
 
 namespace penstock::cluster {
 
@@ -48,6 +49,9 @@ constexpr base::Duration kShortest = 100ms, kForEachNode = 250us;
 constexpr base::Duration kAgain = 10s;       // while something is being taken back
 constexpr base::Duration kAgentsTake = 10s;  // of a roll-out that gets on
 constexpr base::Duration kStarts = 10s;      // a server that starts refuses everything at first
+/// It has read its roles after some 20 s, and what it refused until then is tried again within a
+/// minute (ReconcileLoop, Informer).
+constexpr base::Duration kLearnsRoles = 90s;
 constexpr std::size_t kMostProblems = 10;
 
 ReconcileLoop::Problem ProblemFrom(const Status& why) {
@@ -82,6 +86,7 @@ struct Operator::State {
         taints(api, [this] { StatusSoon(); }),
         agent_troubles(api, options.installation.namespace_name,
                        {.changed = [this] { StatusSoon(); },
+                        .due_after = [this](auto delay) { work.After(kStatus, delay); },
                         .problem = [this](const Status& why) { OnProblem("agents", why); }}),
         labels(api, options.installation.namespace_name),
         writer(api, options.host,
@@ -384,6 +389,7 @@ struct Operator::State {
   // Reports.
 
   void Report(const ReconcileLoop::Done& done) {
+    NoteRefusals();
     computed ? ReportAll() : ReportUndecided();
     done({});
   }
@@ -562,7 +568,40 @@ struct Operator::State {
     return facts;
   }
 
+  /// A refusal counts once there have been some for long enough: an API server that has just
+  /// started refuses what it permits later, in the same words where it knows no binding yet, or
+  /// because a role is "not found", as it would say of one that is missing.
+  void NoteRefusals() {
+    const std::vector<std::string> all = AllProblems();
+    if (std::ranges::none_of(all, protocol::kube::NamesMissingRule)) return refused_since.reset();
+    const base::TimePoint now = api.executor().clock().Now();
+    if (!refused_since) refused_since = IsMissingRuleSaid() ? now - kLearnsRoles : now;
+    const base::Duration left = *refused_since + kLearnsRoles - now;
+    if (left > 0s) work.After(kStatus, left);
+  }
+
+  /// An operator that starts takes back nothing of what the one before it said.
+  bool IsMissingRuleSaid() const {
+    for (const PolicyObject& policy : watch.policies())
+      for (const Json& condition : ListAt(policy.object, "/status/conditions"))
+        if (TextAt(condition, "/type") == "Error" &&
+            protocol::kube::NamesMissingRule(TextAt(condition, "/message")))
+          return true;
+    return false;
+  }
+
+  bool AreRefusalsLasting() const {
+    return refused_since && api.executor().clock().Now() - *refused_since >= kLearnsRoles;
+  }
+
   std::vector<std::string> Problems() const {
+    std::vector<std::string> problems = AllProblems();
+    if (!AreRefusalsLasting()) std::erase_if(problems, protocol::kube::NamesMissingRule);
+    if (problems.size() > kMostProblems) problems.resize(kMostProblems);
+    return problems;
+  }
+
+  std::vector<std::string> AllProblems() const {
     std::vector<std::string> problems;
     if (!invalid.empty()) problems.push_back(invalid);
     for (const std::string& policy : effective.unreadable)
@@ -575,7 +614,6 @@ struct Operator::State {
       problems.insert(problems.end(), texts.begin(), texts.end());
     for (const OwnedObjects& objects : owned)
       for (std::string& text : objects.problems()) problems.push_back(std::move(text));
-    if (problems.size() > kMostProblems) problems.resize(kMostProblems);
     return problems;
   }
 
@@ -617,6 +655,7 @@ struct Operator::State {
   AgentTroubles agent_troubles;
   std::optional<base::TimePoint> agents_since;     // not all agents are as wanted
   std::optional<base::TimePoint> undecided_since;  // not computed, because of problems
+  std::optional<base::TimePoint> refused_since;    // AllProblems() has had a refusal
   NamespaceLabels labels;
   std::deque<OwnedObjects> owned;
   PolicyWriter writer;

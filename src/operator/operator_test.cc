@@ -374,6 +374,28 @@ TEST_F(OperatorTest, AnAgentThatWaitsForItsNodeOrEndsWithItIsNotReady) {
       << "that a pod ends is no trouble";
 }
 
+TEST_F(OperatorTest, ANodeThatIsGoneIsNamedWithTheCause) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  const std::string path = "/api/v1/namespaces/gpu-operator/pods/penstock-agent-x";
+  PutAgentPod("n1", "x", true);  // as its kubelet said last
+  api_.Merge(path, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  api_.Merge(kSet, {{"status", {{"updatedNumberScheduled", 1}}}});
+  executor_.Advance(30s);
+  const std::string message = "agents: 2 ready and 1 current, of 2 nodes";
+  EXPECT_EQ(Condition("Ready")["message"], message);
+  executor_.Advance(1min);
+  EXPECT_THAT(TextAt(Condition("Ready"), "/message"),
+              HasSubstr(message + "; n1: terminating for over a minute: the node's kubelet"));
+  const json nodes = At(kPolicy)["status"]["nodes"]["notReady"];
+  EXPECT_THAT(TextAt(nodes, "/0/message"), HasSubstr("the node's kubelet")) << nodes;
+  api_.Remove(path);
+  PutAgentPod("n1", "y", false);
+  executor_.Advance(3s);
+  EXPECT_EQ(Condition("Ready")["message"], message + "; n1: agent: CrashLoopBackOff");
+}
+
 TEST_F(OperatorTest, AtRestWritesNothing) {
   PutPolicy();
   Start();
@@ -556,8 +578,14 @@ TEST_F(OperatorTest, AMissingPermissionIsInTheStatus) {
   api_.Forbid("PATCH", "/api/v1/namespaces/gpu-operator/services");
   Start();
   EXPECT_NE(api_.Find(kSet), nullptr);
+  executor_.Advance(2min);
   EXPECT_EQ(Condition("Error")["reason"], "ReconcileFailed");
   EXPECT_THAT(Condition("Error")["message"].get<std::string>(), HasSubstr("services"));
+  const json before = At(kPolicy)["status"];
+  Start();
+  EXPECT_EQ(At(kPolicy)["status"], before) << "another operator";
+  executor_.Advance(2min);
+  EXPECT_EQ(At(kPolicy)["status"], before);
 }
 
 TEST_F(OperatorTest, ADefinitionOfAnEarlierReleaseIsUpgradedAndThatOfALaterOneStays) {
@@ -674,6 +702,35 @@ TEST_F(OperatorTest, AnApiServerThatIsGoneForAWhileIsLivedThrough) {
   api_.Merge(kPolicy, {{"spec", {{"daemonsets", {{"labels", {{"team", "a"}}}}}}}});
   executor_.Advance(2min);
   EXPECT_EQ(At(kSet)["spec"]["template"]["metadata"]["labels"]["team"], "a");
+}
+
+// What it refused stands until it is asked again, which may be after it permits to write a status.
+TEST_F(OperatorTest, AnApiServerThatHasNotReadItsRolesYetIsNoMissingRule) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  ASSERT_EQ(State(), "ready");
+  for (const char* method : {"GET", "WATCH"})
+    api_.Fail({.status = 403, .times = -1, .method = method});
+  api_.EndStreams();
+  api_.Merge(kPolicy, {{"spec", {{"daemonsets", {{"labels", {{"team", "a"}}}}}}}});
+  executor_.Advance(25s);
+  api_.Heal();
+  for (int i = 0; i < 120; ++i) {
+    Report("n1", true, "Ready", "host", std::to_string(i));
+    executor_.Advance(1s);
+    ASSERT_EQ(Condition("Error")["status"], "False") << i << ": " << Condition("Error");
+  }
+  EXPECT_EQ(At(kSet)["spec"]["template"]["metadata"]["labels"]["team"], "a");
+  api_.Forbid("WATCH", "/api/v1/nodes");
+  api_.Forbid("GET", "/api/v1/nodes");
+  api_.EndStreams();
+  executor_.Advance(3min);
+  EXPECT_THAT(TextAt(Condition("Error"), "/message"), HasSubstr("missing RBAC rule"));
+  EXPECT_EQ(State(), "notReady");
+  api_.Heal();
+  executor_.Advance(3min);
+  EXPECT_EQ(Condition("Error")["status"], "False");
 }
 
 // A server that has just started does not know its roles yet, and refuses everything.

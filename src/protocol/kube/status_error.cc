@@ -12,6 +12,7 @@ namespace penstock::protocol::kube {
 namespace {
 
 constexpr std::size_t kMaxShown = 1000;  // of a foreign message
+constexpr std::string_view kMissingRule = "missing RBAC rule: {";
 
 struct StatusMessage {
   std::string message, reason;
@@ -140,12 +141,16 @@ std::string Forbidden(const ApiCall& call, const std::string& message) {
     rule.replace(at, own.size(), "verbs: [\"" + verb + "\"]");
   const std::string user = Between(message, "User \"", "\"");
   const std::string& inside = TargetOf(call.path).namespace_name;
-  return "missing RBAC rule: {" + rule + "}, in " +
+  return std::string(kMissingRule) + rule + "}, in " +
          (inside.empty() ? "a ClusterRole" : "a Role of namespace " + inside) +
          (user.empty() ? "" : " bound to " + user);
 }
 
 }  // namespace
+
+bool NamesMissingRule(std::string_view message) {
+  return message.find(kMissingRule) != std::string_view::npos;
+}
 
 std::string MissingRule(const ApiCall& call) {
   const Target target = TargetOf(call.path);
@@ -169,7 +174,7 @@ base::Error StatusError(int status, std::string_view body, const ApiCall& call) 
   if (status == 403 && ByRbac(answer.message)) {
     message += "; " + Forbidden(call, answer.message);
   } else if (status == 403 && answer.message.empty()) {
-    message += "; possibly a missing RBAC rule: {" + MissingRule(call) + "}";
+    message += "; possibly a " + std::string(kMissingRule) + MissingRule(call) + "}";
   } else if (status < 400) {
     message += ": a redirection, which is not followed; is this an API server's address?";
   }

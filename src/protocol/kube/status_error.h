@@ -15,6 +15,10 @@ namespace penstock::protocol::kube {
 /// Pure.
 base::Error StatusError(int status, std::string_view body, const ApiCall& call);
 
+/// Whether it is the message of a refusal by RBAC (StatusError). A server that has just started
+/// refuses so until it has read its roles and bindings.
+bool NamesMissingRule(std::string_view message);
+
 /// The RBAC rule that permits a call, as in a Role: `apiGroups: [""], resources: ["nodes/status"],
 /// resourceNames: ["n1"], verbs: ["patch"]`. Kubernetes:
 /// docs/reference/access-authn-authz/authorization, "Determine the request verb".

@@ -289,6 +289,8 @@ def test_a_change_below_pods_that_hold_gpus_survives_three_faults(shared, fleet,
             taken.add(last)
             fleet.cluster.kill("kubelet", node=fleet.nodes[last].k)
         try:
+            early = samplers[last].counts() - {before * len(fleet.nodes[last].machine.minors()), NONE, NO_ANSWER}
+            assert not early, f"{last} had {early} devices before its turn"
             fleet.deploy("newcomer", others[0], 2)
             wait_for(lambda: changed(others[0]), 120, f"the new agent of {others[0]} to start", lambda: (agents(fleet), shared.log()))
             taken.add(others[0])
