@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/config/config_revision.h"
+#include "base/log.h"
 #include "base/yaml.h"
 #include "os/kept_file.h"
 
@@ -75,14 +77,28 @@ base::Result<KeptConfiguration> LoadKeptConfiguration(const std::string& state_d
       [&](const std::string& text) { return DecodeKept(text, path); }, kMaxBytes);
 }
 
+base::Result<std::string> ReadOwnText(const Settings& settings, const std::string& state_dir) {
+  auto text = ReadConfigText(settings.config_file);
+  const auto is_ours = [&](const std::string& one) {
+    return api::ConfigRevision(one) == settings.config_revision;
+  };
+  if (!text.ok() || settings.config_revision.empty() || is_ours(*text)) return text;
+  const auto kept = LoadKeptConfiguration(state_dir);
+  if (!kept.ok() || !kept->file || !is_ours(kept->file->text)) return text;
+  base::Log(base::kInfo,
+            "configuration file is of another revision; it is for the agent that replaces this one",
+            {{"file", settings.config_file}});
+  return kept->file->text;
+}
+
 base::Result<Resolved> ResolveForStart(const Settings& settings) {
   if (settings.config_file.empty()) return ResolveAll(settings);
-  const auto text = ReadConfigText(settings.config_file);
+  auto text = ReadConfigText(settings.config_file);
+  const auto state_dir = StateDirOf(settings, text);
+  if (state_dir.ok()) text = ReadOwnText(settings, *state_dir);
   auto resolved = text.ok() ? ResolveText(settings, *text, settings.config_file)
                             : base::Result<Resolved>(text.error());
-  if (resolved.ok()) return resolved;
-  const auto state_dir = StateDirOf(settings, text);
-  if (!state_dir.ok()) return resolved;
+  if (resolved.ok() || !state_dir.ok()) return resolved;
   const auto kept = LoadKeptConfiguration(*state_dir);
   if (!kept.ok() || !kept->file || kept->file->from != NameOfFile(settings)) return resolved;
   auto last = ResolveText(settings, kept->file->text, settings.config_file);

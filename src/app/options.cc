@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "api/config/config_revision.h"
 #include "backend/counter_fields.h"
 #include "base/core/strings.h"
 #include "os/core/file.h"
@@ -291,6 +292,7 @@ void TakeEnvironment(Settings& settings, const std::function<const char*(const c
     const char* value = lookup(std::string(name).c_str());
     return value == nullptr ? "" : value;
   };
+  settings.config_revision = value_of(api::kConfigRevisionVariable);
   for (const auto& option : api::compat::ExporterOptions())
     if (const std::string value = value_of(option.environment); !value.empty())
       settings.exporter_environment.push_back({std::string(option.flags.front()),

@@ -19,7 +19,8 @@ namespace penstock::app {
 
 /// The command line and the environment, before the file is read.
 struct Settings {
-  std::string config_file;  ///< --config; empty: none
+  std::string config_file;      ///< --config; empty: none
+  std::string config_revision;  ///< api::kConfigRevisionVariable
   std::map<std::string, std::string>
       flags;  ///< "--driver-root" → its value, for the flags that were given
   std::vector<api::compat::Given>
@@ -47,8 +48,8 @@ std::vector<command::Option> PluginOptions(Settings& settings);
 /// api::compat::FromGoFlags converts the exporter's form first. For the agent only.
 std::vector<command::Option> ExporterOptions(Settings& settings);
 
-/// Takes the environment variables of NVIDIA's device plugin and dcgm-exporter, and CONFIG_FILE
-/// where --config was not given. Call it after the command line was parsed. `lookup` is ::getenv
+/// Takes the environment variables of NVIDIA's device plugin and dcgm-exporter, the revision of the
+/// configuration file, and CONFIG_FILE where --config was not given. Call it after the command line was parsed. `lookup` is ::getenv
 /// except in tests.
 void TakeEnvironment(Settings& settings, const std::function<const char*(const char*)>& lookup);
 

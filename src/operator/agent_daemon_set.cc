@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "api/config/config_revision.h"
 #include "base/core/json_text.h"
 #include "base/core/strings.h"
 #include "operator/agent_config.h"
@@ -135,19 +136,25 @@ void SetFolders(const api::PenstockSpec& spec, Json& container, Json& volumes) {
   mount_map("modes", kModesInPod, spec.config_maps.mode_profiles);
 }
 
-void SetContainer(const api::AgentPods& agent, const Installation& installation, Parts& parts,
-                  Json& container) {
+void SetVariable(Json& container, std::string_view name, const std::string& value) {
+  Json one = {{"name", name}, {"value", value}};
+  if (Json* known = Named(container["env"], name)) {
+    *known = std::move(one);
+  } else {
+    container["env"].push_back(std::move(one));
+  }
+}
+
+void SetContainer(const api::AgentPods& agent, const Installation& installation,
+                  const std::string& configuration, Parts& parts, Json& container) {
   container["image"] = agent.image.empty() ? installation.image : agent.image;
   container["imagePullPolicy"] =
       agent.pull_policy.empty() ? installation.pull_policy : agent.pull_policy;
-  for (const auto& [name, value] : agent.environment) {
-    Json one = {{"name", name}, {"value", value}};
-    if (Json* known = Named(container["env"], name)) {
-      *known = std::move(one);
-    } else {
-      container["env"].push_back(std::move(one));
-    }
-  }
+  for (const auto& [name, value] : agent.environment) SetVariable(container, name, value);
+  // The kubelet writes a changed ConfigMap on every node within a minute, and agents apply changes
+  // of their file at once. An agent leaves what is not of its revision to the one that replaces it,
+  // so that a change reaches a node at its turn in the roll-out.
+  SetVariable(container, api::kConfigRevisionVariable, api::ConfigRevision(configuration));
   if (Json own = parts.Read(agent.resources, "the agents' resources", Json::value_t::object);
       !own.is_null())
     container["resources"] = std::move(own);
@@ -186,20 +193,6 @@ void Append(Json& list, Json more) {
     for (Json& one : more) list.push_back(std::move(one));
 }
 
-/// An agent applies a change of its file at once, and the kubelet writes that of a ConfigMap within
-/// a minute, on every node. From an annotation of the pod the file is that of the DaemonSet's
-/// revision: a change reaches a node at its turn, together with what needs a new agent. The volume
-/// is a projected one, since that is a kind which the charts' SecurityContextConstraints permit.
-void SetConfiguration(const std::string& configuration, Json& pod_template) {
-  const std::string key(kConfigurationAnnotation);
-  pod_template["metadata"]["annotations"][key] = configuration;
-  const Json item = {{"path", "node.yaml"},
-                     {"fieldRef", {{"fieldPath", "metadata.annotations['" + key + "']"}}}};
-  const Json source = {{"downwardAPI", {{"items", Json::array({item})}}}};
-  if (Json* volume = Named(pod_template["spec"]["volumes"], "config"))
-    *volume = {{"name", "config"}, {"projected", {{"sources", Json::array({source})}}}};
-}
-
 /// The manifest's own labels name its way to install.
 void SetMetadata(const api::AgentPods& agent, Json& set) {
   set["metadata"] = {{"name", kAgentName}};
@@ -226,12 +219,11 @@ base::Result<Json> AgentDaemonSet(const api::PenstockSpec& spec, const Installat
   Json& container = pod["containers"][0];
   Json& volumes = pod["volumes"];
   SetMetadata(spec.agent, set);
-  SetConfiguration(configuration, set["spec"]["template"]);
   set["spec"]["updateStrategy"] = UpdateStrategy(spec.agent);
   SetPod(spec.agent, installation, parts, pod);
   for (const std::string& key : spec.startup_taints)
     pod["tolerations"].push_back({{"key", key}, {"operator", "Exists"}});
-  SetContainer(spec.agent, installation, parts, container);
+  SetContainer(spec.agent, installation, configuration, parts, container);
   SetDriver(spec, container, volumes);
   SetFolders(spec, container, volumes);
   Append(volumes, parts.Read(spec.agent.volumes, "the agents' volumes", Json::value_t::array));

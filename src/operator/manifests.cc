@@ -43,8 +43,6 @@ WantedObject Owned(std::string_view kind_name, Json object, const Texts& labels,
   return {&kind, std::move(object)};
 }
 
-/// What agents get, for people to read. Only pods that an earlier operator made mount it, which
-/// until they are replaced may have to start again.
 Json ConfigMapOf(const std::string& configuration) {
   return {{"metadata", {{"name", kAgentName}}}, {"data", {{"node.yaml", configuration}}}};
 }

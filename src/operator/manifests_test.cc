@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/config/config_revision.h"
 #include "operator/agent_config.h"
 #include "operator/embedded_files.h"
 #include "operator/json_values.h"
@@ -175,24 +176,18 @@ TEST(Manifests, TheConfigurationIsShortAndReadable) {
   EXPECT_EQ(api::ToYaml(*read), api::ToYaml(ConfigOfPod(spec, "gpu-operator")));
 }
 
-// A ConfigMap would reach agents before their turn in a roll-out.
-TEST(Manifests, AnAgentHasTheConfigurationOfItsRevision) {
-  constexpr char kAnnotation[] = "penstock.io/configuration";
+TEST(Manifests, AnAgentKnowsTheRevisionOfItsConfiguration) {
   api::PenstockSpec spec;
-  spec.agent.annotations = {{kAnnotation, "theirs"}, {"a", "b"}};
-  spec.node.default_layout = "all-1g.5gb";
-  const json set = *AgentDaemonSet(spec, kInstallation, "version: v1\n");
-  const json annotations = set["spec"]["template"]["metadata"]["annotations"];
-  EXPECT_EQ(annotations, json({{kAnnotation, "version: v1\n"}, {"a", "b"}}));
-  const json pod = set["spec"]["template"]["spec"];
-  json volume;
-  for (const json& mount : pod["containers"][0]["volumeMounts"])
-    if (mount["mountPath"] == "/etc/penstock") volume = Named(pod["volumes"], mount["name"]);
-  const json item = volume["projected"]["sources"][0]["downwardAPI"]["items"][0];
-  EXPECT_EQ(item["path"], "node.yaml");
-  EXPECT_EQ(item["fieldRef"]["fieldPath"], "metadata.annotations['penstock.io/configuration']");
-  for (const json& one : pod["volumes"])
-    EXPECT_NE(TextAt(one, "/configMap/name"), "penstock-agent") << one;
+  spec.agent.environment = {{"PENSTOCK_CONFIG_REVISION", "theirs"}};
+  const auto revision = [&spec](const std::string& configuration) {
+    const json set = *AgentDaemonSet(spec, kInstallation, configuration);
+    json found = json::array();
+    for (const json& one : set["spec"]["template"]["spec"]["containers"][0]["env"])
+      if (one["name"] == "PENSTOCK_CONFIG_REVISION") found.push_back(one["value"]);
+    return found;
+  };
+  EXPECT_EQ(revision("version: v1\n"), json({api::ConfigRevision("version: v1\n")}));
+  EXPECT_NE(revision("version: v1\n"), revision(""));
 }
 
 TEST(Manifests, AmdsConfigurationsAreMountedAndNamedInTheAgentsConfiguration) {

@@ -13,8 +13,6 @@ inline constexpr std::string_view kAgentName = "penstock-agent";  ///< DaemonSet
 /// On our objects: the hash of what was applied last, so that fields are noticed that are not
 /// wanted any more.
 inline constexpr std::string_view kAppliedHash = "penstock.io/applied";
-/// On an agent's pod: its configuration, which the pod has as its file.
-inline constexpr std::string_view kConfigurationAnnotation = "penstock.io/configuration";
 /// On a policy, until what it caused was taken back.
 inline constexpr std::string_view kFinalizer = "penstock.io/cleanup";
 

@@ -49,8 +49,8 @@ constexpr base::Duration kShortest = 100ms, kForEachNode = 250us;
 constexpr base::Duration kAgain = 10s;       // while something is being taken back
 constexpr base::Duration kAgentsTake = 10s;  // of a roll-out that gets on
 constexpr base::Duration kStarts = 10s;      // a server that starts refuses everything at first
-/// It has read its roles after some 20 s, and what it refused until then is tried again within a
-/// minute (ReconcileLoop, Informer).
+/// It has read its roles after some 20 s, and what it refused then is tried again within a minute
+/// (Informer, ReconcileLoop after its first refusals).
 constexpr base::Duration kLearnsRoles = 90s;
 constexpr std::size_t kMostProblems = 10;
 
@@ -575,18 +575,23 @@ struct Operator::State {
     const std::vector<std::string> all = AllProblems();
     if (std::ranges::none_of(all, protocol::kube::NamesMissingRule)) return refused_since.reset();
     const base::TimePoint now = api.executor().clock().Now();
-    if (!refused_since) refused_since = IsMissingRuleSaid() ? now - kLearnsRoles : now;
+    if (!refused_since) refused_since = now;
+    // Asked each time: a refusal may come before the policies do.
+    if (now - *refused_since < kLearnsRoles && IsMissingRuleSaid())
+      refused_since = now - kLearnsRoles;
     const base::Duration left = *refused_since + kLearnsRoles - now;
     if (left > 0s) work.After(kStatus, left);
   }
 
   /// An operator that starts takes back nothing of what the one before it said.
   bool IsMissingRuleSaid() const {
-    for (const PolicyObject& policy : watch.policies())
+    for (const PolicyObject& policy : watch.policies()) {
+      if (IsForeign(policy)) continue;
       for (const Json& condition : ListAt(policy.object, "/status/conditions"))
         if (TextAt(condition, "/type") == "Error" &&
             protocol::kube::NamesMissingRule(TextAt(condition, "/message")))
           return true;
+    }
     return false;
   }
 

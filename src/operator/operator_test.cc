@@ -588,6 +588,22 @@ TEST_F(OperatorTest, AMissingPermissionIsInTheStatus) {
   EXPECT_EQ(At(kPolicy)["status"], before);
 }
 
+// Lists are refused before the policies are known.
+TEST_F(OperatorTest, AMissingRuleStaysSaidWhileAnotherOperatorStarts) {
+  PutPolicy();
+  for (const char* method : {"GET", "WATCH"})
+    api_.Forbid(method, "/api/v1/namespaces/gpu-operator/services");
+  Start();
+  executor_.Advance(2min);
+  ASSERT_THAT(TextAt(Condition("Error"), "/message"), HasSubstr("missing RBAC rule"));
+  const json before = At(kPolicy)["status"];
+  Start();
+  for (int i = 0; i < 120; ++i) {
+    executor_.Advance(1s);
+    ASSERT_EQ(At(kPolicy)["status"], before) << i;
+  }
+}
+
 TEST_F(OperatorTest, ADefinitionOfAnEarlierReleaseIsUpgradedAndThatOfALaterOneStays) {
   const auto path = [](const std::string& name) {
     return "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + name;

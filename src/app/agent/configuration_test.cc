@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/config/config_revision.h"
+#include "app/kept_configuration.h"
 #include "base/core/testing/must.h"
 #include "os/core/file.h"
 #include "os/testing/temporary_folder.h"
@@ -119,6 +121,30 @@ TEST_F(ConfigurationTest, FollowsItsFile) {
                   [this] { Write("version: v1\nflags: {plugin: {deviceIDStrategy: index}}\n"); });
   RunUntil([this] { return Config().device_ids == api::DeviceIds::kIndex; });
   EXPECT_EQ(configuration_->reloads().applied, 1u);
+}
+
+TEST_F(ConfigurationTest, AFileOfAnotherRevisionIsForTheAgentThatComesNext) {
+  const std::string own = kOurs + "health: {poll: 1s}\n", next = kOurs + "health: {poll: 2s}\n";
+  settings_.config_revision = api::ConfigRevision(own);
+  settings_.flags["--state-dir"] = folder_.path();
+  StartWith(own);
+  configuration_->Serve({}, {});
+  const auto saved = [this] { return fs::exists(KeptConfigurationPath(folder_.path())); };
+  RunThrough({{[] {}, saved},
+              {[&] { Write(next), configuration_->Reload(); },
+               [this] { return configuration_->reloads().applied == 1; },
+               [&] { EXPECT_EQ(Config().health.poll, 1s); }}});
+  EXPECT_EQ(Must(ResolveForStart(settings_)).config.health.poll, 1s) << "the agent starts again";
+  settings_.config_revision = api::ConfigRevision(next);
+  EXPECT_EQ(Must(ResolveForStart(settings_)).config.health.poll, 2s);
+}
+
+TEST_F(ConfigurationTest, WithoutATextOfItsRevisionTheFileCounts) {
+  settings_.config_revision = "1";
+  StartWith(kOurs + "health: {poll: 1s}\n");
+  EXPECT_EQ(Config().health.poll, 1s);
+  loop_.PostAfter(20ms, [this] { Write(kOurs + "health: {poll: 2s}\n"); });
+  RunUntil([this] { return Config().health.poll == 2s; });
 }
 
 // NVIDIA/k8s-device-plugin#364: "error creating symlink: file exists", and the plugin ends.
