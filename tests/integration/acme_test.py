@@ -142,8 +142,11 @@ def test_sixteen_devices_of_seven_parts_each(make_node):
 def test_without_a_driver_there_is_nothing_of_it_but_the_reason(node):
     node.acme.remove_driver()
     node.start_agent(devices=8)
-    absent = next(vendor for vendor in node.report()["vendors"] if vendor["vendor"] == "acme")
-    assert "there is no Acme driver at" in absent["reason"]
+
+    def reasons() -> list[str]:
+        return [vendor["reason"] for vendor in node.report()["vendors"] if vendor["vendor"] == "acme"]
+    wait_until(reasons, "the first look of its worker", seen=lambda: node.report()["vendors"])
+    assert "there is no Acme driver at" in reasons()[0]
     node.acme.install("2.0")
     wait_until(lambda: len(devices(node)) == 4, "the devices of the driver that came")
 

@@ -44,7 +44,10 @@ def children(node: Node) -> list[str]:
     """The command lines of the agent's processes."""
     found = []
     for task in Path(f"/proc/{node.agent.pid}/task").iterdir():
-        for pid in (task / "children").read_text().split():
+        pids = []
+        with contextlib.suppress(OSError):  # A thread may have ended meanwhile; its children then belong to another one.
+            pids = (task / "children").read_text().split()
+        for pid in pids:
             with contextlib.suppress(OSError):  # It may have ended meanwhile.
                 found.append(Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " "))
     return found

@@ -37,6 +37,7 @@ def make(request):
             home.mkdir()
             made.append(Node(home, request.config.getoption("--programs").resolve(), machine, config, listen=listen))
             made[-1].start_agent(devices=8 if machine == "dgx-a100" else 1)
+            wait_until(lambda: ask_from(made[-1], "/readyz", "127.0.0.1") == 200, "the drivers of all vendors to have been looked for", seen=made[-1].log)
             return made[-1]
 
         yield make
@@ -76,6 +77,7 @@ def test_pages_tell_both_to_those_who_bring_credentials(make, tmp_path):
     web = tmp_path / "web.yaml"
     web.write_text(f"bearer_tokens: {{people: 'sha256:{hashlib.sha256(TOKEN.encode()).hexdigest()}'}}\n")
     node = make(f"telemetry: {{interval: 1s}}\nhttp: {{webConfigFile: {web}}}\n")
+    wait_until(lambda: "web configuration applied" in node.log(), "the tokens", seen=node.log)
     pid = hold_with_a_secret(node)
     bring = {"Authorization": f"Bearer {TOKEN}"}
     wait_until(lambda: f'pid="{pid}"' in reads(node, "/metrics", **bring), "the process on the page", every=0.2)
@@ -246,6 +248,7 @@ def test_hostile_command_lines_stay_texts_in_valid_json(make, tmp_path):
     web = tmp_path / "web.yaml"
     web.write_text(USERS)
     node = make(f"http: {{webConfigFile: {web}}}\n")
+    wait_until(lambda: "web configuration applied" in node.log(), "the users", seen=node.log)
     command = "sleep 1000 # \udcff\udcfe </script> \" ' \\ \x01\x1b[2J \u202e 名前" + "y" * 100_000  # the first two are bytes that are no characters
     node.hold(1, "sh", "-c", command)
     answer = ask(node, "/ui/state", Authorization="Basic " + base64.b64encode(b"eva:hunter2").decode())

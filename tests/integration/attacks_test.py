@@ -176,6 +176,8 @@ def drain(systemd: socket.socket):
 def test_a_thread_that_hangs_is_seen_by_probes_and_does_not_keep_the_agent_from_ending(node, systemd):
     hanging = faults.Faults(node.home, {"config": node.config})
     node.start_agent(wrapper=hanging.wrapper())
+    # Ready once the drivers of all vendors were looked for.
+    wait_until(lambda: answer(node, "/readyz") == (200, "ok\n"), "the agent to be ready", seen=lambda: answer(node, "/readyz"))
     assert answer(node, "/healthz") == answer(node, "/readyz") == (200, "ok\n")
     assert watchdog_is_fed(systemd, PATIENCE)
     hanging.look(faults.Point("openat", "config", 1, faults.HANG))

@@ -88,6 +88,8 @@ def test_the_exporters_environment_makes_the_page_that_its_users_know(home, tmp_
     home.up("", machine="dgx-h100")
     await_families(home, {"DCGM_FI_DEV_GPU_TEMP", "DCGM_EXP_XID_ERRORS_COUNT"})
     wait_until(lambda: "hpc_job" in home.metrics(), "the jobs of GPU 0")
+    # While the first round lasts, the GPUs that were measured first may be there alone.
+    wait_until(lambda: re.search(r'^DCGM_FI_DEV_GPU_TEMP\{gpu="1",', home.metrics(), re.M), "the temperature of GPU 1", seen=home.metrics)
     page = home.metrics()
     labels = r'^DCGM_FI_DEV_GPU_TEMP\{gpu="%s",uuid="GPU-[^"]*",pci_bus_id="[^"]*",device="nvidia%s",modelName="[^" ]*"%s\} '
     for gpu, job in ((0, ',hpc_job="17"'), (0, ',hpc_job="18"'), (1, "")):
