@@ -45,9 +45,9 @@ base::Result<KeptConfiguration> LoadKeptConfiguration(const std::string& state_d
 /// was applied last, if it is. Blocks.
 base::Result<std::string> ReadOwnText(const Settings& settings, const std::string& state_dir);
 
-/// Like ResolveAll, with ReadOwnText. Where the file is invalid or cannot be read, uses the text of it that was
-/// applied last and says so in Resolved::problem. Returns the file's own error where no text of it
-/// was kept. Blocks.
+/// Like ResolveAll, with ReadOwnText. Where the file is invalid or cannot be read, uses the text of
+/// it that was applied last and says so in Resolved::problem. Returns the file's own error where no
+/// text of it was kept. Blocks.
 base::Result<Resolved> ResolveForStart(const Settings& settings);
 
 }  // namespace penstock::app

@@ -49,8 +49,8 @@ std::vector<command::Option> PluginOptions(Settings& settings);
 std::vector<command::Option> ExporterOptions(Settings& settings);
 
 /// Takes the environment variables of NVIDIA's device plugin and dcgm-exporter, the revision of the
-/// configuration file, and CONFIG_FILE where --config was not given. Call it after the command line was parsed. `lookup` is ::getenv
-/// except in tests.
+/// configuration file, and CONFIG_FILE where --config was not given. Call it after the command line
+/// was parsed. `lookup` is ::getenv except in tests.
 void TakeEnvironment(Settings& settings, const std::function<const char*(const char*)>& lookup);
 
 /// The result of merging file, environment and flags.

@@ -146,10 +146,10 @@ void Configuration::Read(bool force) {
   if (settings_.config_file.empty()) return Consider();
   const auto read = lifetime_.Guard(
       [this, force](const base::Result<std::string>& text) { FileRead(text, force); });
-  io_.Post([read, &control = control_, settings = settings_,
-            state_dir = started_with_.paths.state_dir] {
-    control.Post([read, text = ReadOwnText(settings, state_dir)]() mutable { read(text); });
-  });
+  io_.Post(
+      [read, &control = control_, settings = settings_, state_dir = started_with_.paths.state_dir] {
+        control.Post([read, text = ReadOwnText(settings, state_dir)]() mutable { read(text); });
+      });
 }
 
 void Configuration::FileRead(base::Result<std::string> text, bool force) {
