@@ -65,7 +65,7 @@ def start(request):
             if jobs:
                 node.jobs.mkdir()
             node.start_agent()
-            wait_until(lambda: node.samples(POWER), "values")
+            wait_until(lambda: len(node.samples(POWER)) == 8, "values of each GPU", seen=lambda: node.samples(POWER))  # one is measured after the other
             return node
         yield started
         for node in nodes:

@@ -75,8 +75,9 @@ def test_series_are_those_of_dcgm_exporter_and_name_the_pod(node):
     node.kubelet_program.healthy(2, RESOURCE)
     [device] = node.kubelet_program.start("ml", "train", resource=RESOURCE)
     instance = next(part for part in parts(node).values() if part["id"] == device)
-    rows = wait_until(lambda: any("pod" in labels for labels, _ in of_gpu(node, "DCGM_FI_DEV_FB_USED")) and of_gpu(node, "DCGM_FI_DEV_FB_USED"),
-                      "a MIG device of a pod")
+    # One MIG device is measured after the other.
+    rows = wait_until(lambda: len(now := of_gpu(node, "DCGM_FI_DEV_FB_USED")) == 2 and any("pod" in labels for labels, _ in now) and now,
+                      "two MIG devices, and the pod of one", seen=lambda: of_gpu(node, "DCGM_FI_DEV_FB_USED"))
     ids = sorted(labels["GPU_I_ID"] for labels, _ in rows)
     [number] = [labels["GPU_I_ID"] for labels, _ in rows if "pod" in labels]
     node.sim("set", "0", f"process=4711:1024:python:C:40:gi{number}/ci0", "temperature=61")
@@ -87,7 +88,7 @@ def test_series_are_those_of_dcgm_exporter_and_name_the_pod(node):
     wait_until(lambda: of("DCGM_FI_DEV_FB_USED")[number][1] == 1024, "the used memory", seen=lambda: of("DCGM_FI_DEV_FB_USED"))
     wait_until(lambda: of("DCGM_FI_PROF_GR_ENGINE_ACTIVE").get(number, ({}, 0))[1] > 0, "activity", seen=lambda: of("DCGM_FI_PROF_GR_ENGINE_ACTIVE"))
     for family in ("DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"):
-        wait_until(lambda: of(family)[number][0].get("pod") == "train", f"the pod in {family}", seen=lambda: of(family))
+        wait_until(lambda: sorted(now := of(family)) == ids and now[number][0].get("pod") == "train", f"the pod in {family}", seen=lambda: of(family))
         assert sorted(of(family)) == ids, "the GPU has no series of its own"
         labels = of(family)[number][0]
         assert list(labels)[:7] == ["gpu", "UUID", "pci_bus_id", "device", "modelName", "GPU_I_PROFILE", "GPU_I_ID"]
@@ -114,7 +115,8 @@ def test_series_are_those_of_dcgm_exporter_and_name_the_pod(node):
 def test_an_xid_of_an_instance_leaves_the_others_in_use(node):
     devices = divided(node)
     node.kubelet_program.healthy(2, RESOURCE)
-    rows = wait_until(lambda: of_gpu(node, "DCGM_FI_DEV_FB_USED"), "memory of MIG devices")
+    rows = wait_until(lambda: len(now := of_gpu(node, "DCGM_FI_DEV_FB_USED")) == 2 and now, "memory of both MIG devices",
+                      seen=lambda: of_gpu(node, "DCGM_FI_DEV_FB_USED"))
     ids = sorted(int(labels["GPU_I_ID"]) for labels, _ in rows)
 
     def concerned() -> list[str]:

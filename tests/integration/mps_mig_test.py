@@ -134,7 +134,8 @@ def test_holders_of_a_mig_device_share_its_memory_and_processors(node):
     assert len(processes(node, at)[NAMES[1]]) == 1
     [other] = [device for device in (first, second) if device != at]
     assert processes(node, other)[NAMES[1]] == []
-    assert not [holder for holder in node.holders() if holder["state"] == "outside"], "the server is no outside process"
+    # A server that has just started can be taken for one until its process is looked at again.
+    wait_until(lambda: not [holder for holder in node.holders() if holder["state"] == "outside"], "the server to be no outside process", seen=node.holders)
     for client in one, two:
         client.end()
 

@@ -264,7 +264,7 @@ def test_a_run_that_has_lasted_too_long_makes_room_for_another_user(make_node):
     small = hold(node, "--mig", "1g.5gb", **by(ann))
     large = hold(node, "--mig", "7g.40gb")  # of root, who has no limit
     waiting, _ = queued(node, "--mig", "7g.40gb", **by(bob))
-    assert wait_until(lambda: node.queue() == [] or node.queue()[0].get("expectedStart"), "a start to be expected", seen=lambda: f"{node.queue()}")
+    assert wait_until(lambda: (now := node.queue()) == [] or now[0].get("expectedStart"), "a start to be expected", seen=node.queue)
     assert waiting.communicate(timeout=PATIENCE)[0].startswith("MIG-")
     assert small.wait(PATIENCE) != 0 and large.poll() is None
     large.kill()

@@ -195,11 +195,11 @@ def test_a_time_is_said_as_slurm_has_it(make_node, said, milliseconds):
 
 def test_a_run_ends_when_the_time_is_over_that_it_declared(make_node):
     node = make_node()
-    program = node.start("--time", "2s", "--", "sh", "-c", "trap 'echo asked to end; exit 7' TERM; while :; do sleep 0.1; done", **by(ANN))
+    program = node.start("--time", "10s", "--", "sh", "-c", "trap 'echo asked to end; exit 7' TERM; while :; do sleep 0.1; done", **by(ANN))
     assert program.wait(PATIENCE) == 7
     out, err = program.communicate()
     assert out == "asked to end\n"
-    assert "this run is ended after 2s (--time)" in err
+    assert "this run is ended after 10s (--time)" in err
     wait_until(lambda: not node.holders(), "the device to be released")
     wrong = node.penstock("run", "--time", "soon", "--", "true", check=False)
     assert wrong.returncode == 125 and "1-12 (days-hours)" in wrong.stderr
@@ -207,7 +207,7 @@ def test_a_run_ends_when_the_time_is_over_that_it_declared(make_node):
 
 def test_a_run_that_does_not_listen_is_killed_also_by_the_next_agent_and_asked_once(make_node):
     node = make_node()
-    program = node.start("--time", "1s", "--", "sh", "-c", "trap 'echo asked to end' TERM; while :; do sleep 0.1; done", **by(ANN))
+    program = node.start("--time", "10s", "--", "sh", "-c", "trap 'echo asked to end' TERM; while :; do sleep 0.1; done", **by(ANN))
     wait_until(lambda: "terminating the run" in node.log(), "the run to be terminated")
     wait_until(lambda: '"killed"' in saved(node), "the kill to be saved")
     node.kill_agent()
@@ -267,7 +267,7 @@ def test_a_short_run_goes_ahead_where_it_delays_nobody(make_node):
 def test_the_one_in_front_is_served_beside_a_flow_of_short_runs(make_node):
     """Short runs of two seconds always fit. The first run in the queue is served as soon as the last device that it needs is released."""
     node = make_node()
-    hold(node, ANN, 6, "--time", "10s")
+    hold(node, ANN, 6, "--time", "14s")  # a run of 2 s is served in the first 12 s of them: each may last 30 s longer than it declares
     large = wait_in_line(node, BOB, 8)
     served = 0
     while large.poll() is None and not held_by(node, large):

@@ -103,7 +103,7 @@ def test_two_runs_have_two_mig_devices_and_the_third_waits_for_them(node):
     first, second = hold(node, "--mig", "1g.5gb"), hold(node, "--mig", "1g.5gb")
     assert held(node, first) != held(node, second)
     third = node.start("--mig", "1g.5gb", "--", *SHOW)
-    queued, = wait_until(node.queue, "the third to be queued")
+    queued, = wait_until(lambda: [run for run in node.queue() if run["reason"]], "the third to be queued and tried", seen=node.queue)
     assert queued["profile"] == "1g.5gb" and queued["gpus"] == 1
     assert "1 requested, 0 of 2 free" in queued["reason"] and queued["reason"].count("held by r-") == 2
     assert "1 x 1g.5gb" in node.penstock("queue").stdout

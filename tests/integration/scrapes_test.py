@@ -378,13 +378,14 @@ def test_a_clock_that_is_set_harms_nothing(fleet):
     node.hold(1)
     reader = Reader(node.page)
 
-    def offset() -> float:
-        """The difference of the agent's clock from this one, by its newest sample."""
-        return max(having(reader.scrape(), "accelerator_sample_timestamp_seconds").values(), default=0) - time.time()
+    def offsets() -> list[float]:
+        """The difference of the agent's clock from this one, by the last sample of each GPU."""
+        return [at - time.time() for at in having(reader.scrape(), "accelerator_sample_timestamp_seconds").values()]
 
     for hours in (2, -3, 0):
         clock.write_text(f"{hours * 3600:+d}")
-        wait_until(lambda hours=hours: abs(offset() - hours * 3600) < 60, f"samples by a clock that differs by {hours} h", every=0.1)
+        wait_until(lambda hours=hours: [abs(offset - hours * 3600) < 60 for offset in offsets()] == [True] * 3,
+                   f"samples by a clock that differs by {hours} h", every=0.1, seen=offsets)
         reader.times(10)
         series = reader.scrape()
         for name in ("accelerator_holder_busy_seconds_total", "accelerator_holder_measured_seconds_total"):

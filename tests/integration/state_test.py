@@ -274,8 +274,8 @@ def test_many_processes_with_long_command_lines_do_not_make_an_agent_forget(home
         [lease] = node.holders()
         assert lease["enforcement"] == "visibility"
         checkpoint = node.state_dir / "ledger.json"
-        wait_until(lambda: [len(one["processes"]) for one in json.loads(checkpoint.read_text())["leases"]] == [16],
-                   "a checkpoint with as many processes as it keeps of a lease", seen=checkpoint.read_text)
+        wait_until(lambda: checkpoint.exists() and [len(one["processes"]) for one in json.loads(checkpoint.read_text())["leases"]] == [16],
+                   "a checkpoint with as many processes as it keeps of a lease", seen=lambda: checkpoint.exists() and checkpoint.read_text())
         node.kill_agent()
         assert checkpoint.stat().st_size < 100_000
         node.start_agent(wrapper=tuple(command))
@@ -298,6 +298,6 @@ def test_without_descriptors_a_lease_ends_with_its_program_and_not_before(node):
     first.communicate()
     time.sleep(1)  # the kernel reports it at once; no request reaches the agent
     subprocess.run(["prlimit", f"--pid={node.agent.pid}", f"--nofile={limit.split()[4]}"], check=True)
-    metrics = node.state_dir / "ledger.json"
-    wait_until(lambda: len(json.loads(metrics.read_text())["leases"]) == 1, "the lease to end")
+    checkpoint = node.state_dir / "ledger.json"
+    wait_until(lambda: checkpoint.exists() and len(json.loads(checkpoint.read_text())["leases"]) == 1, "the lease to end", seen=node.log)
     assert second.poll() is None and len(node.holders()) == 1

@@ -119,6 +119,8 @@ def busy(node: Node):
     """Two programs that hold GPUs, and their processes as the simulated driver reports them."""
     use_large_pids()
     first, second = node.hold(1), node.hold(2)
+    for program in (first, second):  # `penstock run` holds the GPUs before it executes the program
+        wait_until(lambda pid=program.pid: Path(f"/proc/{pid}/comm").read_text() == "sleep\n", "the program to be executed")
     holders = {holder["pids"][0]: holder["index"] for holder in node.holders()}
     node.sim("set", str(holders[first.pid]), f"process={first.pid}:20480:train:60", "temperature=71")
     node.sim("set", str(holders[second.pid]), f"process={second.pid}:40960:serve:20")
@@ -127,7 +129,13 @@ def busy(node: Node):
 
 def test_one_frame_has_what_the_machine_has(node):
     first, second = busy(node)
-    samples = json.loads(node.penstock("top", "-o", "json").stdout)
+
+    def sampled() -> dict:
+        return json.loads(node.penstock("top", "-o", "json").stdout)
+
+    def fresh(now: dict) -> bool:
+        return now["intervalSeconds"] == 1 and {first.pid, second.pid} <= {process["pid"] for process in now["processes"]}
+    samples = wait_until(lambda: fresh(now := sampled()) and now, "samples of both programs", seen=sampled)  # it waits only a few seconds for new ones
     assert samples["intervalSeconds"] == 1, "the sampling interval while a client watches"
     by_pid = {process["pid"]: process for process in samples["processes"]}
     assert by_pid[first.pid]["memoryBytes"] == 20480 << 20

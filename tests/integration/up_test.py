@@ -204,8 +204,9 @@ def test_the_pages_are_served(home):
 
     assert get("/healthz") == get("/readyz") == "ok\n"
     wait_until(lambda: json.loads(get("/debug/state"))["devices"] == home.report()["devices"], "the same devices on the pages")
-    page = get("/metrics")
-    assert 'accelerator_healthy{device="GPU-' in page and 'penstock_process_resident_memory_bytes{process="agent"}' in page
+    # The agent reads its own use of memory beside all else.
+    page = wait_until(lambda: 'penstock_process_resident_memory_bytes{process="agent"}' in (now := get("/metrics")) and now, "the agent's memory on the page")
+    assert 'accelerator_healthy{device="GPU-' in page
     # promtool complains about NVIDIA's names, which are kept, and about nothing else.
     checked = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, text=True, timeout=PATIENCE)
     assert [line for line in checked.stderr.splitlines() if not line.startswith("DCGM_FI_")] == []
