@@ -10,7 +10,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "support"))
 
 from actors import BUSYBOX, GPU, wait_for  # noqa: E402
-from amd import Amd  # noqa: E402
+from amd import RENDER, VIDEO, Amd  # noqa: E402
 
 RESOURCE = "amd.com/gpu"
 PROFILE, STATE = "dcm.amd.com/gpu-config-profile", "dcm.amd.com/gpu-config-profile-state"
@@ -89,7 +89,7 @@ def files_of(kubernetes, agent, pod: str, amd: Amd) -> set[str]:
     return {"/dev/kfd", *(f"/dev/dri/renderD{minor}" for minor in minors), *(f"/dev/dri/card{minor - 128}" for minor in minors)}
 
 
-def test_a_label_divides_the_gpus_and_a_pod_that_is_not_root_opens_its_partition(agent, kubernetes, amd):
+def test_issue_93_a_label_divides_the_gpus_and_a_pod_that_is_not_root_opens_its_partition(agent, kubernetes, amd):
     amd = amd(answers=True)
     kubernetes.kubectl("label", "node", "n1", f"{PROFILE}=cpx", "--overwrite")
     wait_for(lambda: label(kubernetes, STATE) == "success", 120, "the GPUs to be divided", lambda: (label(kubernetes, STATE), amd.written, agent.describe()))
@@ -98,6 +98,8 @@ def test_a_label_divides_the_gpus_and_a_pod_that_is_not_root_opens_its_partition
     start_pod(kubernetes, "user", {RESOURCE: 1}, runAsUser=1000, runAsGroup=1000, runAsNonRoot=True)
     expected = files_of(kubernetes, agent, "user", amd)
     assert len(expected) == 3
+    # By these groups, which the engine gives the container's process, and not as the owner of files.
+    assert {str(VIDEO), str(RENDER)} <= {*kubernetes.inside("user", "id -G").split()}
     answers = opened(kubernetes, "user")
     assert set(answers) == expected and all(MISSING in answer for answer in answers.values()), answers
     start_pod(kubernetes, "root", {RESOURCE: 1})

@@ -16,7 +16,7 @@ from node import wait_until
 pytestmark = pytest.mark.timeout(1200)
 
 
-def test_a_label_divides_all_gpus_and_makes_them_whole_again(switching):
+def test_issue_54_a_label_divides_all_gpus_and_makes_them_whole_again(switching):
     node = switching()
     node.kubelet.healthy(8, "amd.com/gpu")
     node.wish("cpx")
@@ -268,7 +268,7 @@ def test_a_mode_that_somebody_else_changed_stays_and_is_said(switching):
     wait_until(lambda: node.amd.modes == ["CPX"] * 8, "DCM's second label to apply it", CHANGED, seen=lambda: node.amd.modes)
 
 
-def test_no_process_of_the_agent_opens_dev_kfd(switching):
+def test_issue_59_and_pr_217_no_process_of_the_agent_opens_dev_kfd(switching):
     """Who has opened it is a process of KFD until it ends, and keeps modes and the driver from being changed. Here from the start over lists, pods and samples to a change of mode and
     the end."""
     node = switching(traced=True)

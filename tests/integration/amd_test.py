@@ -178,7 +178,7 @@ def cdi_files(node) -> dict[str, set[str]]:
     return {device["name"]: {one["path"] for one in device["containerEdits"]["deviceNodes"]} for spec in specs for device in spec["devices"]}
 
 
-def test_partitions_are_offered_in_the_place_of_their_gpu(node):
+def test_issues_420_and_382_partitions_are_offered_in_the_place_of_their_gpu(node):
     amd = Amd(node.root, mode="CPX", board=True)
     node.start_agent(devices=8 + 8 + 63)
     found = devices(node)
@@ -372,7 +372,7 @@ def test_a_run_gets_gpus_of_one_vendor(node):
     assert ambiguous.returncode == 125 and "a device 0 of amd and one of nvidia" in ambiguous.stderr, ambiguous.stderr
 
 
-def test_a_driver_that_goes_takes_its_devices_along(node):
+def test_known_limitations_a_driver_that_goes_takes_its_devices_along(node):
     amd = Amd(node.root)
     node.start_agent(devices=16)
     amd.unload()

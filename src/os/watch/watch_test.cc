@@ -253,7 +253,7 @@ void RefuseInotify() {
   ASSERT_EQ(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
 }
 
-TEST_F(PathWatchTest, LooksEverySecondWhereThereIsNoInotifyAndTakesItWhenItComes) {
+TEST_F(PathWatchTest, Issue29LooksEverySecondWhereThereIsNoInotifyAndTakesItWhenItComes) {
   std::thread([this] {
     RefuseInotify();
     watch_ = std::make_unique<PathWatch>(loop_.loop(), folder_ / "file", [this] { ++calls_; });

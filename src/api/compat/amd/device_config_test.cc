@@ -313,7 +313,7 @@ TEST(DeviceConfig, AnswersWhatIsNotServedOnlyWhereItIsEnabled) {
               IsEmpty());
 }
 
-TEST(DeviceConfig, AnswersADriverThatItDoesNotInstallAlsoWhereNothingIsSaid) {
+TEST(DeviceConfig, Issues66And93AnswersADriverThatItDoesNotInstallAlsoWhereNothingIsSaid) {
   const auto answers = TranslateDeviceConfig(ConfigWith("  driver: {version: \"6\"}"), nullptr);
   ASSERT_TRUE(answers.ok());
   ASSERT_THAT(AnsweredFields(*answers), ElementsAre("spec.driver.enable"));
