@@ -128,7 +128,7 @@ def running(fleet, name: str) -> dict:
 
 def test_a_policys_driver_is_upgraded_below_pods_also_without_automatic_upgrades_and_its_leader(policy, two_operators, rollout, fleet, measure):
     """n2: a pod that is waited for; meanwhile upgrades are switched off, and on when it has ended. n3: a pod that ends slowly; meanwhile the operator that
-    evicted it is killed. n4 follows."""
+    evicted it is killed. n4 follows, or went before."""
     before, wanted = policy.version, policy.other()
     fleet.create(training_pod())
     fleet.deploy("holder", "n3", 1, terminationGracePeriodSeconds=600)  # sleep, as a first process, ends by SIGKILL only
@@ -167,7 +167,8 @@ def test_a_policys_driver_is_upgraded_below_pods_also_without_automatic_upgrades
             return any("fieldSelector=spec.nodeName=n3" in unquote(event["requestURI"]) for event in fleet.audit.between(killed, who=OURS))
         wait_for(reads, 60, "that operator to read the pods of n3", rollout.operator.log)
         rollout.operator.wait_quiet(2)
-        assert rollout.states() == {"n2": "upgrade-done", "n3": "pod-deletion-required", "n4": "upgrade-required"}, rollout.told()
+        # A write to n3 that is refused, because another one came before, lets n4 begin first.
+        assert rollout.states() in [{"n2": "upgrade-done", "n3": "pod-deletion-required", "n4": of_n4} for of_n4 in ("upgrade-required", "upgrade-done")], rollout.told()
         os.kill(int(fleet.process_of(holder["name"]).name), signal.SIGKILL)
         policy.wait_done()
     policy.wait_seen({"n2": ["upgrade-done", *documented(), "", "upgrade-done"]} | dict.fromkeys(("n3", "n4"), ["upgrade-done", "upgrade-required", "", *documented()]))
