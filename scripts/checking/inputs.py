@@ -13,7 +13,7 @@ from pathlib import Path
 import tree
 from suites import Suite
 
-SCHEME = 1  # increase it when this file changes the meaning of a key
+SCHEME = 2  # increase it when this file changes the meaning of a key
 # Tools that tests run. Their packages are part of the key already; this adds tools that no package
 # installed.
 TOOLS = ["ar", "bash", "cc", "clang-format-14", "cmake", "conmon", "crun", "ctest",
@@ -23,6 +23,11 @@ TOOLS = ["ar", "bash", "cc", "clang-format-14", "cmake", "conmon", "crun", "ctes
 # A suite depends on these files only through the program that is built from them; no test reads
 # them.
 UNIT_TESTS = re.compile(r"_test\.cc$|/testing/.*\.(cc|h)$")
+# No other test reads what is in such a file.
+TESTS = re.compile(r"^tests/.*/(test_[^/]*|[^/]*_test)\.py$")
+# Reads all sources, and is never skipped for a change of one.
+READS_SOURCES = "tests/architecture/"
+NAMES_A_PAGE = re.compile(rb"[\w.*-]+\.md\b")
 # base/testing/build_tree.h contains this text; a program with it finds the build folder and the
 # sources.
 FINDS_THE_TREE = b"CMakeCache.txt"
@@ -56,6 +61,10 @@ def machine(downloads: str) -> dict[str, str]:
             "user": digest(os.getuid()), "downloads": digest(downloads)}
 
 
+def _pages_in(text: bytes) -> set[str]:
+    return {name.decode() for name in NAMES_A_PAGE.findall(text)}
+
+
 def _mounts() -> str:
     try:
         return Path("/proc/self/mounts").read_text()
@@ -70,6 +79,7 @@ class Inputs:
         self.source, self.build, self.machine = source.resolve(), build.resolve(), machine
         self.files = tree.manifest(self.source)
         self._hashes: dict[Path, str] = {}
+        self._named: dict[Path, set[str]] = {}
         self._programs: str | None = None
 
     def of(self, suite: Suite) -> dict[str, str] | None:
@@ -81,45 +91,69 @@ class Inputs:
         built = [path for path in command if self._below(path, self.build)]
         programs = [path for path in built if path.is_file() and os.access(path, os.X_OK)]
         named = [path for path in command if self._below(path, self.source) and path not in built]
-        found = dict(self.machine, scheme=digest(SCHEME), tests=digest(self._commands(suite)))
+        commands = self._commands(suite)
+        found = dict(self.machine, scheme=digest(SCHEME), tests=digest(commands))
         if programs and programs == built:
             found["program"] = digest([self._hash(path) for path in programs])
             if any(self._finds_the_tree(path) for path in programs):
                 found["programs of the build"] = self.programs_of_the_build()
-                found["files"] = self._data(None)
+                found["files"] = self._data([self.source / name for name in self.files
+                                             if UNIT_TESTS.search(name)])
             elif named:
                 found["files"] = self._data_below(named)
         elif built:  # receives the folder of the build's programs as an argument
             found["programs of the build"] = self.programs_of_the_build()
-            found["files"] = self._data(suite)
+            found["files"] = self._data(self._texts(suite), self._siblings(suite),
+                                        pages=_pages_in(commands.encode()))
         else:  # reads sources
             found["files"] = digest(self.files)
         return found
 
     def programs_of_the_build(self) -> str:
         """Everything that a test can start or load: all programs and libraries except the test
-        programs."""
+        programs. The changelog of the packages is a page."""
         if self._programs is None:
             listed = [path for below in ("bin", "lib", "share", "deploy")
                       for path in sorted((self.build / below).rglob("*"))
-                      if path.suffix != ".cmake" and "CMakeFiles" not in path.parts]
+                      if path.suffix != ".cmake" and "CMakeFiles" not in path.parts
+                      and path.name != "changelog.gz"]
             listed += [path for path in sorted((self.build / "tests").glob("*"))
                        if not path.name.endswith("_test") and os.access(path, os.X_OK)]
             self._programs = digest([(str(path.relative_to(self.build)), self._hash(path))
                                      for path in listed if path.is_file()])
         return self._programs
 
-    def _commands(self, suite: Suite) -> list:
+    def _commands(self, suite: Suite) -> str:
         """Names, commands and properties, without the location of this checkout."""
         text = json.dumps([(test.name, test.command, test.properties) for test in suite.tests])
         return text.replace(str(self.build), "BUILD").replace(str(self.source), "SOURCE")
 
-    def _data(self, suite: Suite | None) -> str:
-        """All files except unit tests. Of the test files in the folder of the suite's own file,
-        only those that it names."""
-        ignored = self._siblings(suite) if suite else set()
+    def _data(self, readers: list[Path], ignored: set[str] = frozenset(),
+              pages: set[str] = frozenset()) -> str:
+        """All files except unit tests and `ignored`. Of pages of documentation only `pages` and
+        those that one of the readers names: most changes of them have no effect on any test."""
+        pages = pages.union(*(self._pages_named_by(path) for path in readers))
         return digest({name: its for name, its in self.files.items()
-                       if not UNIT_TESTS.search(name) and name not in ignored})
+                       if not UNIT_TESTS.search(name) and name not in ignored
+                       and (not name.endswith(".md") or Path(name).name in pages
+                            or "*.md" in pages)})
+
+    def _texts(self, suite: Suite) -> list[Path]:
+        """The files below tests/ by which a suite can read a page: those of its own folder, and of
+        the others what is not itself a test."""
+        words = [Path(word) for test in suite.tests for word in test.command]
+        own = {path.resolve().relative_to(self.source).parts[:2]
+               for path in words if self._below(path, self.source)
+               and not self._below(path, self.build)}
+        return [self.source / name for name in self.files
+                if name.startswith("tests/") and not name.endswith(".md")
+                and (Path(name).parts[:2] in own
+                     or not (TESTS.search(name) or name.startswith(READS_SOURCES)))]
+
+    def _pages_named_by(self, path: Path) -> set[str]:
+        if path not in self._named:
+            self._named[path] = _pages_in(path.read_bytes() if path.is_file() else b"")
+        return self._named[path]
 
     def _data_below(self, paths: list[Path]) -> str:
         tops = [str(path.resolve().relative_to(self.source)) for path in paths]

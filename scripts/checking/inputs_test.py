@@ -13,10 +13,14 @@ from suites import Suite, Test
 
 MACHINE = {"packages": "p", "tools": "t", "kernel": "k", "user": "u", "downloads": "d"}
 FILES = {
-    "docs/page.md": "text", "src/room/a.cc": "code", "src/room/a.h": "code",
-    "src/room/a_test.cc": "code", "src/room/testing/fake.h": "code",
+    "docs/page.md": "text", "docs/read.md": "text", "docs/help.md": "text", "docs/built.md": "text",
+    "docs/neighbour.md": "text", "docs/shown.md": "text", "tests/other/helper.py": "read('docs/help.md')",
+    "tests/other/one_test.py": "read('docs/neighbour.md')",
+    "tests/architecture/all.py": "glob('*.md')",
+    "src/room/a.cc": "code", "src/room/a.h": "code",
+    "src/room/a_test.cc": 'SourcePath("docs/built.md")', "src/room/testing/fake.h": "code",
     "src/testdata/x": "data",
-    "tests/kind/one_test.py": "import helper, shared_test", "tests/kind/two_test.py": "",
+    "tests/kind/one_test.py": "import helper, shared_test  # docs/read.md", "tests/kind/two_test.py": "",
     "tests/kind/shared_test.py": "", "tests/kind/helper.py": "", "tests/corpus/in/1": "seed",
     "tests/corpus/out/1": "seed", "tests/script.py": "", "tests/wrapper": "", ".gitignore": "build\n"}
 BUILT = {"tests/alone_test": b"\x7fELF alone", "tests/reader_test": b"\x7fELF CMakeCache.txt",
@@ -49,6 +53,7 @@ class Checkout:
             "corpus": [f"{build}/tests/alone_test", f"{source}/tests/corpus/in"],
             "wrapped": [f"{source}/tests/wrapper", f"{build}/tests/alone_test"],
             "pytest": ["/bin/sh", "--programs", f"{build}/bin", f"{source}/tests/kind/one_test.py"],
+            "shell": ["/bin/sh", "-c", f"{build}/bin/program | diff {source}/docs/shown.md -"],
             "sources": ["/bin/sh", f"{source}/tests/script.py"]}[kind]
         return Suite(kind, [Test(1, kind, command, {"WORKING_DIRECTORY": build, **properties})])
 
@@ -61,32 +66,39 @@ def checkout(tmp_path):
     return Checkout(tmp_path / "one")
 
 
-KINDS = ["alone", "wrapped", "reader", "corpus", "pytest", "sources"]
+KINDS = ["alone", "wrapped", "reader", "corpus", "pytest", "shell", "sources"]
 # Path -> the kinds of suites that it is an input of.
 INPUT_OF = {
     "build/dev/tests/alone_test": {"alone", "wrapped", "corpus"},
     "build/dev/tests/reader_test": {"reader"},
-    "build/dev/tests/helper": {"reader", "pytest"},
-    "build/dev/bin/program": {"reader", "pytest"},
-    "build/dev/lib/simulated/lib.so": {"reader", "pytest"},
-    "build/dev/share/data": {"reader", "pytest"},
-    "build/dev/deploy/agent.service": {"reader", "pytest"},
+    "build/dev/tests/helper": {"reader", "pytest", "shell"},
+    "build/dev/bin/program": {"reader", "pytest", "shell"},
+    "build/dev/lib/simulated/lib.so": {"reader", "pytest", "shell"},
+    "build/dev/share/data": {"reader", "pytest", "shell"},
+    "build/dev/deploy/agent.service": {"reader", "pytest", "shell"},
     "build/dev/deploy/CMakeFiles/x": set(),  # contains the checkout's path
     "build/dev/deploy/cmake_install.cmake": set(),
-    "docs/page.md": {"reader", "pytest", "sources"},
-    "src/testdata/x": {"reader", "pytest", "sources"},
-    "src/room/a.cc": {"reader", "pytest", "sources"},
-    "src/room/a.h": {"reader", "pytest", "sources"},
+    "docs/page.md": {"sources"},  # a page is an input of those that name it
+    "docs/read.md": {"pytest", "sources"},
+    "docs/shown.md": {"shell", "sources"},
+    "docs/help.md": {"pytest", "shell", "sources"},  # by a module that a test can import
+    "docs/neighbour.md": {"sources"},  # named by another folder's test
+    "docs/built.md": {"reader", "sources"},
+    "docs/new.md": {"sources"},
+    "build/dev/deploy/packages/changelog.gz": set(),
+    "src/testdata/x": {"reader", "pytest", "shell", "sources"},
+    "src/room/a.cc": {"reader", "pytest", "shell", "sources"},
+    "src/room/a.h": {"reader", "pytest", "shell", "sources"},
     "src/room/a_test.cc": {"sources"},  # an input of the others only through the program built from it
     "src/room/testing/fake.h": {"sources"},
-    "tests/kind/one_test.py": {"reader", "pytest", "sources"},
-    "tests/kind/helper.py": {"reader", "pytest", "sources"},
-    "tests/kind/shared_test.py": {"reader", "pytest", "sources"},
-    "tests/kind/two_test.py": {"reader", "sources"},
-    "tests/wrapper": {"wrapped", "reader", "pytest", "sources"},
-    "tests/corpus/in/1": {"reader", "corpus", "pytest", "sources"},
-    "tests/corpus/in/2": {"reader", "corpus", "pytest", "sources"},  # new
-    "tests/corpus/out/1": {"reader", "pytest", "sources"},
+    "tests/kind/one_test.py": {"reader", "pytest", "shell", "sources"},
+    "tests/kind/helper.py": {"reader", "pytest", "shell", "sources"},
+    "tests/kind/shared_test.py": {"reader", "pytest", "shell", "sources"},
+    "tests/kind/two_test.py": {"reader", "shell", "sources"},
+    "tests/wrapper": {"wrapped", "reader", "pytest", "shell", "sources"},
+    "tests/corpus/in/1": {"reader", "corpus", "pytest", "shell", "sources"},
+    "tests/corpus/in/2": {"reader", "corpus", "pytest", "shell", "sources"},  # new
+    "tests/corpus/out/1": {"reader", "pytest", "shell", "sources"},
 }
 
 
@@ -98,7 +110,14 @@ def test_a_file_that_changes_makes_another_key_for_each_suite_that_can_read_it(c
     assert {kind for kind in KINDS if checkout.key(kind) != before[kind]} == INPUT_OF[path]
 
 
-@pytest.mark.parametrize("path", ["docs/page.md", "build/dev/lib/simulated/lib.so"])
+def test_a_suite_that_looks_for_pages_has_all_as_inputs(checkout):
+    checkout.write(checkout.source / "tests/kind/helper.py", b"glob('*.md')")
+    before = checkout.key("pytest")
+    checkout.write(checkout.source / "docs/page.md", b"other")
+    assert checkout.key("pytest") != before
+
+
+@pytest.mark.parametrize("path", ["docs/read.md", "build/dev/lib/simulated/lib.so"])
 def test_a_file_that_goes_makes_another_key(checkout, path):
     before = checkout.key("pytest")
     (checkout.source / path).unlink()

@@ -1,5 +1,6 @@
 """The Debian packages and the tarball: what is in them, and installing, upgrading, removing and
 purging them in a bare Debian 12 without systemd or a network, with an agent on a simulated machine."""
+import gzip
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -95,6 +96,7 @@ def test_each_package_has_its_licences_changes_and_checksums(debs, tmp_path):
         assert {f"usr/share/doc/{name}/{file}" for file in ("copyright", "changelog.gz")} <= files.keys()
         control = tmp_path / name
         subprocess.run(["dpkg-deb", "-R", deb, control], check=True)
+        assert gzip.decompress((control / f"usr/share/doc/{name}/changelog.gz").read_bytes()) == (SOURCE / "CHANGELOG.md").read_bytes()
         sums = dict(reversed(line.split(maxsplit=1)) for line in
                     (control / "DEBIAN/md5sums").read_text().splitlines())
         for path, one in files.items():
