@@ -66,6 +66,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
     if (informer && same) return;
     spec = now;
     wanted = is_wanted;
+    if (wanted) taken_back.clear();
     ++decisions;
     settled.clear();
     if (const MarkKeys needed = KeysOf(spec); !informer || !keys.Contains(needed)) {
@@ -198,6 +199,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
   void Written(const std::string& name, std::size_t content) {
     repeated.Wrote(name, content, Now());
     problems.erase(name);
+    if (!wanted) taken_back.insert(name);
     if (!repeated.IsContested(name, Now())) return;
     problems[name] = kTakenBack + name + " --show-managed-fields` names it";
     queue->AddAfter(name, RepeatedWrites::kForgotten);
@@ -224,7 +226,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
   bool wanted = false;
   MarkKeys keys;
   std::map<std::string, Known> nodes;
-  std::set<std::string> settled, host_drivers;
+  std::set<std::string> settled, host_drivers, taken_back;
   std::map<std::string, std::string> problems;
   RepeatedWrites repeated;
   std::uint64_t writes = 0, decisions = 0;
@@ -247,9 +249,20 @@ void NodeMarker::SetHostDrivers(std::set<std::string> nodes) {
 
 bool NodeMarker::synced() const { return state_->informer && state_->informer->synced(); }
 
-bool NodeMarker::settled() const { return synced() && unsettled() == 0; }
+bool NodeMarker::settled() const {
+  return synced() && state_->settled.size() == state_->nodes.size();
+}
 
-std::size_t NodeMarker::unsettled() const { return state_->nodes.size() - state_->settled.size(); }
+std::vector<std::string> NodeMarker::unsettled() const {
+  std::vector<std::string> names;
+  for (const auto& [name, node] : state_->nodes)
+    if (!state_->settled.contains(name)) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> NodeMarker::taken_back() const {
+  return {state_->taken_back.begin(), state_->taken_back.end()};
+}
 
 std::vector<NodeMarker::DeviceNode> NodeMarker::nodes() const {
   std::vector<DeviceNode> found;

@@ -34,7 +34,9 @@ class NodeMarker {
   bool synced() const;
   /// Whether every node is known to have what it should.
   bool settled() const;
-  std::size_t unsettled() const;  ///< number of the other nodes
+  std::vector<std::string> unsettled() const;  ///< names of the other nodes
+  /// Names of the nodes of which something was taken back since nothing is wanted of them.
+  std::vector<std::string> taken_back() const;
 
   struct DeviceNode {
     std::string name;

@@ -61,6 +61,15 @@ ReconcileLoop::Problem ProblemFrom(const Status& why) {
 
 std::string TaskOf(const OwnedKind& kind) { return kind.resource.plural; }
 
+/// "labels and annotations of 22 nodes (a, b, ... and 2 more)".
+std::string MarksOf(std::vector<std::string> nodes) {
+  const std::size_t all = nodes.size();
+  nodes.resize(std::min(all, kMostNamed));
+  return "labels and annotations of " + std::to_string(all) + (all == 1 ? " node (" : " nodes (") +
+         base::Join(nodes, ", ") +
+         (all > nodes.size() ? " and " + std::to_string(all - nodes.size()) + " more)" : ")");
+}
+
 }  // namespace
 
 struct Operator::State {
@@ -96,7 +105,12 @@ struct Operator::State {
                                  const auto& now) { return StatusFor(policy, found, now); },
                 .state = [this](const auto& policy,
                                 const auto& found) { return StateFor(policy, found); },
-                .left = [this](const std::string& key) { return Left(key); }}) {
+                .left = [this](const std::string& key) { return Left(key); },
+                .taken_back =
+                    [this] {
+                      const std::vector<std::string> nodes = marker.taken_back();
+                      return nodes.empty() ? std::string() : MarksOf(nodes);
+                    }}) {
     using Done = ReconcileLoop::Done;
     work.Add({.name = kPolicies,
               .work = [this](const Done& done) { Compute(done); },
@@ -377,8 +391,7 @@ struct Operator::State {
     if (left.empty() && !ObjectsAreKnown()) left.emplace_back("objects that were not read yet");
     if (!labels.agrees()) left.emplace_back("labels of the namespace");
     if (known_spec && !marker.settled())
-      left.push_back(marker.synced() ? "labels and annotations of " +
-                                           std::to_string(marker.unsettled()) + " nodes"
+      left.push_back(marker.synced() ? MarksOf(marker.unsettled())
                                      : "labels and annotations of nodes that were not read yet");
     if (known_spec && !rollout.settled()) left.emplace_back("drivers");
     if (!left.empty())

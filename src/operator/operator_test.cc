@@ -17,8 +17,10 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 using protocol::kube::ApiCall;
 using protocol::kube::FakeApi;
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -644,8 +646,24 @@ TEST_F(OperatorTest, ADeletedPolicyIsHeldUntilAllIsTakenBack) {
   EXPECT_EQ(Label("n1", kDriver), "(none)");
   EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), IsEmpty());
   const std::string taken_back =
-      "Normal TakenBack ClusterPolicy cluster-policy: everything that it caused was taken back";
+      "Normal TakenBack ClusterPolicy cluster-policy: everything that it caused was taken back: its "
+      "objects, and labels and annotations of 1 node (n1)";
   EXPECT_EQ(std::ranges::count(Events(), taken_back), 1) << testing::PrintToString(Events());
+}
+
+TEST_F(OperatorTest, NodesOfWhichSomethingIsLeftAreNamedUpToTwenty) {
+  for (int i = 2; i <= 22; ++i) Put("/api/v1/nodes/n" + std::to_string(i), At(kNode));
+  PutPolicy();
+  Start();
+  api_.Fail({.status = 500, .times = -1, .method = "PATCH", .path = "/api/v1/nodes/n7"});
+  api_.Merge(kPolicy, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  executor_.Advance(30s);
+  EXPECT_THAT(Condition("Ready")["message"].get<std::string>(),
+              HasSubstr("labels and annotations of 1 node (n7)"));
+  api_.Heal();
+  executor_.Advance(2min);
+  EXPECT_THAT(Events(), Contains(AllOf(HasSubstr("labels and annotations of 22 nodes (n1, n10, "),
+                                       EndsWith("n7 and 2 more)"))));
 }
 
 TEST_F(OperatorTest, ANamespaceThatIsBeingDeletedIsSaidAndNotFlooded) {

@@ -122,10 +122,16 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
                          StatusOfDeleted(policy, left, AsWritten(key, policy), MetaTime()), done);
     Patch(key, FinalizerPatch(policy, false), "",
           base::IfAlive(this, [about = ReferenceTo(policy), done](State& self, const Status& why) {
-            if (why.ok())
-              self.recorder.Normal(about, "TakenBack", "everything that it caused was taken back");
+            if (why.ok()) self.ReportTakenBack(about);
             done(why);
           }));
+  }
+
+  void ReportTakenBack(const protocol::kube::ObjectReference& about) {
+    const std::string of_nodes = callbacks.taken_back();
+    recorder.Normal(about, "TakenBack",
+                    "everything that it caused was taken back" +
+                        (of_nodes.empty() ? "" : ": its objects, and " + of_nodes));
   }
 
   std::string MetaTime() const {  // as metav1.Time

@@ -35,6 +35,8 @@ class PolicyWriter {
     std::function<PolicyState(const PolicyObject& policy, const nlohmann::json& found)> state;
     /// What deleted policies caused and is still there, and is no other policy's.
     std::function<std::vector<std::string>(const std::string& key)> left;
+    /// What was taken back of nodes, in words; empty: nothing.
+    std::function<std::string()> taken_back;
   };
   PolicyWriter(protocol::kube::Api& api, const std::string& host, Callbacks callbacks);
   ~PolicyWriter();

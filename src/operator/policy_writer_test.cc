@@ -54,7 +54,8 @@ class PolicyWriterTest : public testing::Test {
                             [](const auto&, const auto&) {
                               return PolicyState{"notReady", "Starting", "x"};
                             },
-                        .left = [](const auto&) { return std::vector<std::string>(); }}};
+                        .left = [](const auto&) { return std::vector<std::string>(); },
+                        .taken_back = [] { return std::string(); }}};
 };
 
 TEST_F(PolicyWriterTest, NothingStaysOfPoliciesThatAreGone) {

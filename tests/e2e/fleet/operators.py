@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+import parts
 import yaml
 from actors import wait_for
 from fleet import ACCELERATORS, IMAGE, MACHINE, NAMESPACE, ROOT, Fleet, merged
@@ -15,6 +16,8 @@ OURS = f"system:serviceaccount:{NAMESPACE}:{OPERATOR}"
 DEFINITIONS = ("clusterpolicies.nvidia.com", "nvidiadrivers.nvidia.com", "gpuclusters.nvidia.com", "deviceconfigs.amd.com", "penstocks.penstock.io",
                "nodestates.penstock.io")
 SAMPLES = ROOT / "src/api/compat/nvidia/testdata"
+# The real definition of the kind ServiceMonitor.
+MONITOR = parts.monitor_definitions() / "monitoring.coreos.com_servicemonitors.yaml"
 SAMPLE = SAMPLES / "cluster-policy/olm.yaml"  # as the OLM bundle has it
 
 # What simulated nodes need besides a ClusterPolicy: the driver root, the machine's files, and nothing on the real machine's disk.

@@ -314,3 +314,25 @@ def test_a_change_below_pods_that_hold_gpus_survives_three_faults(shared, fleet,
     for name, sampler in samplers.items():
         count = len(fleet.nodes[name].machine.minors())
         assert (seen := sampler.counts()) <= {before * count, after * count, NONE, NO_ANSWER}, f"the kubelet of {name} had {seen} devices meanwhile"
+
+
+def test_agents_that_are_replaced_only_when_they_are_deleted_keep_their_configuration_until_then(shared, fleet):
+    """OnDelete: each kubelet writes the changed file below its agent, which sees it and leaves it to the next one."""
+    shared.apply(NATIVE, sharing(4, **ALL_AT_ONCE))
+    wait_rolled_out(shared)
+    expect_shares(fleet, 4)
+    fleet.wait_offered()
+
+    def seen() -> set[str]:
+        return {name for name, pod in fleet.agent_pods().items() if "configuration file is of another revision" in fleet.kubectl("logs", "-n", NAMESPACE, pod).stdout}
+    shared.apply(sharing(8, updateStrategy="OnDelete"))
+    wait_for(lambda: seen() == set(fleet.nodes), 300, "all agents to see the file that changed", lambda: (seen(), shared.log()), every=1)
+    for node in fleet.nodes.values():
+        assert node.kubelet_lists() == node.offers(), f"{node.name} was changed before its turn"
+    fleet.nodes["n2"].wanted = {GPU: all_of(fleet.nodes["n2"], 8)}
+    fleet.kubectl("delete", "pod", "-n", NAMESPACE, fleet.agent_pods()["n2"])
+    fleet.wait_offered()
+    shared.apply(sharing(8, **ALL_AT_ONCE))
+    expect_shares(fleet, 8)
+    wait_rolled_out(shared)
+    fleet.wait_offered()

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 from actors import GPU, wait_for
-from fleet import ACCELERATORS, MACHINE, ROOT, Fleet
-from operators import DEFINITIONS, UPGRADES, state_of
+from fleet import ACCELERATORS, MACHINE, ROOT, Fleet, merged
+from operators import DEFINITIONS, MONITOR, UPGRADES, state_of
 from test_install import ours
 
 NAMESPACE = RELEASE = "gpu-operator"
@@ -119,24 +119,61 @@ def test_an_upgrade_changes_what_the_value_says_and_a_rollback_takes_it_back(cha
     fleet.wait_advertised(60)
 
 
-def test_helm_uninstall_leaves_nothing(chart, fleet, measure):
-    with measure("helm uninstall gpu-operator"):
-        chart.helm("uninstall", "--namespace", NAMESPACE, RELEASE, "--wait", "--timeout", "240s")
+KINDS = "clusterrole,clusterrolebinding,role,rolebinding,daemonset,deployment,serviceaccount,configmap,service,servicemonitor,job,pod,lease,runtimeclass," \
+    "validatingadmissionpolicy,validatingadmissionpolicybinding,clusterpolicy,nvidiadriver,gpucluster,deviceconfig,penstock,nodestate,secret"
+
+
+def wait_nothing_left(fleet: Fleet):
+    """Of the release, on the nodes and in the API server."""
     for name, node in fleet.nodes.items():
         def remains(name=name, node=node) -> list[str]:
             metadata = fleet.get("node", name)["metadata"]
             files = node.run("sh", "-c", "find /run/penstock /var/lib/penstock /var/run/cdi -mindepth 1 2>/dev/null || true").stdout
             return [*ours(metadata["labels"]), *(key for key in metadata["annotations"] if key == UPGRADES), *files.split()]
         wait_for(lambda remains=remains: not remains(), 60, f"nothing to remain on {name}", remains)
-    kinds = "clusterrole,clusterrolebinding,role,rolebinding,daemonset,deployment,serviceaccount,configmap,service,job,pod,lease,runtimeclass," \
-        "validatingadmissionpolicy,validatingadmissionpolicybinding,clusterpolicy,nvidiadriver,gpucluster,deviceconfig,penstock,nodestate,secret"
 
     def left() -> list[str]:
-        names = fleet.kubectl("get", kinds, "-A", "-o", "name").stdout.split()
-        return [name for name in names if any(word in name for word in ("penstock", "gpu-operator", "nvidia", "cluster-policy"))]
+        served = KINDS if "servicemonitors" in fleet.kubectl("api-resources", "-o", "name").stdout else KINDS.replace("servicemonitor,", "")
+        names = fleet.kubectl("get", served, "-A", "-o", "name").stdout.split()
+        return [name for name in names if any(word in name for word in ("penstock", "gpu-operator", "nvidia", "cluster-policy", "of-none"))]
     wait_for(lambda: not left(), 60, "the API server to have no object of the release", left)
     wait_for(lambda: all(fleet.get("node", name)["status"]["allocatable"].get(GPU, "0") == "0" for name in fleet.nodes), 60, "the Node objects to have no GPUs")
+
+
+def test_helm_uninstall_leaves_nothing(chart, fleet, measure):
+    with measure("helm uninstall gpu-operator"):
+        chart.helm("uninstall", "--namespace", NAMESPACE, RELEASE, "--wait", "--timeout", "240s")
+    wait_nothing_left(fleet)
     # The definitions stay, as with NVIDIA's chart.
     assert fleet.kubectl("get", "crd", "clusterpolicies.nvidia.com", "nodestates.penstock.io").returncode == 0
+
+
+# Objects of a release beside those of the chart itself, for no node.
+EXTRA = [{"apiVersion": "nvidia.com/v1alpha1", "kind": "NVIDIADriver", "metadata": {"name": "of-none"},
+          "spec": {"image": "driver", "repository": "localhost", "version": "1", "nodeSelector": {"example.com/driver": "none"}}},
+         {"apiVersion": "nvidia.com/v1alpha1", "kind": "GPUCluster", "metadata": {"name": "of-none"}, "spec": {}},
+         {"apiVersion": "amd.com/v1alpha1", "kind": "DeviceConfig", "metadata": {"name": "of-none", "namespace": NAMESPACE},
+          "spec": {"driver": {"enable": False}, "selector": {"example.com/driver": "none"}}}]
+
+
+@pytest.mark.timeout(900)
+def test_helm_uninstall_removes_also_what_an_operator_that_is_gone_has_left(chart, fleet, measure):
+    """The operator's Deployment has no pod any more, so that nothing answers the deletion of its objects."""
+    fleet.kubectl("apply", "--server-side", "-f", MONITOR)
+    values = merged(VALUES, {"extraObjects": EXTRA, "dcgmExporter": {"serviceMonitor": {"enabled": True}}, "penstock": {"cleanup": {"timeout": "5s"}}})
+    chart.values.write_text(json.dumps(values))
+    chart.helm("install", "--namespace", NAMESPACE, RELEASE, "nvidia/gpu-operator", "-f", chart.values)
+    chart.wait_ready()
+    fleet.wait_advertised(60)
+    for kind in ("nvidiadriver", "gpucluster", "deviceconfig"):
+        wait_for(lambda kind=kind: fleet.get(kind, "of-none", "-n", NAMESPACE).get("status"), 60, f"the operator to answer the {kind}", chart.log)
+    wait_for(lambda: fleet.kubectl("get", "servicemonitors", "-n", NAMESPACE, "-o", "name").stdout, 60, "the ServiceMonitor", chart.log)
+
+    fleet.kubectl("scale", "deployment", "-n", NAMESPACE, "gpu-operator", "--replicas=0")
+    wait_for(lambda: not fleet.kubectl("get", "pods", "-n", NAMESPACE, "-l", "app=gpu-operator", "-o", "name").stdout, 120, "the operator's pod to end")
+    with measure("helm uninstall gpu-operator, without the operator"):
+        chart.helm("uninstall", "--namespace", NAMESPACE, RELEASE, "--wait", "--timeout", "240s")
+    wait_nothing_left(fleet)
+    fleet.kubectl("delete", "-f", MONITOR, "--timeout=60s")
     fleet.kubectl("delete", "crd", *DEFINITIONS)
     fleet.kubectl("delete", "namespace", NAMESPACE, "--wait=false")

@@ -4,6 +4,7 @@ from actors import wait_for
 from driver_rollouts import NEW, OLD, SIMULATED, running_rollout
 from fleet import NAMESPACE
 from operators import cluster_policy
+from test_operator_rights import assert_used, rights_of_the_chart
 
 
 @pytest.fixture(scope="module")
@@ -63,3 +64,9 @@ def test_the_operator_on_one_node_installs_changes_and_upgrades_the_driver_below
             wait_for(lambda: rollout.states() == {"n1": "upgrade-done"}, 120, "the node to be done", rollout.told)
         older.wait_deployed("only")
         assert "unschedulable" not in older.get("node", "n1")["spec"]
+
+
+@pytest.mark.usefixtures("whole_suite")
+def test_each_right_to_list_was_used_since_this_server_does_not_stream_lists(older):
+    """What the other suites cannot show (test_operator_rights.py)."""
+    assert_used({right for right in rights_of_the_chart(older) if right.verb == "list" and right.account in ("gpu-operator", "penstock")}, older)

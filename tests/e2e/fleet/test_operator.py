@@ -2,12 +2,11 @@
 import sys
 import time
 
-import parts
 import pytest
 import yaml
 from actors import GPU, wait_for
 from fleet import NAMESPACE, ROOT
-from operators import NATIVE, OPERATOR, SAMPLES, UPGRADES, cluster_policy, running_operator
+from operators import MONITOR, NATIVE, OPERATOR, SAMPLES, UPGRADES, cluster_policy, running_operator
 from witnesses import OURS as AGENTS_TOO
 
 sys.path.append(str(ROOT / "tests/support"))
@@ -19,8 +18,6 @@ DEPLOYED = ("container-toolkit", "dcgm", "dcgm-exporter", "device-plugin", "driv
 # Each node has a driver of its host.
 DEPLOY = dict.fromkeys(DEPLOYED, "true") | {"driver": "pre-installed"}
 STARTUP_TAINT = "penstock.io/accelerators-not-ready"
-# The real definition of the kind ServiceMonitor.
-MONITOR = parts.monitor_definitions() / "monitoring.coreos.com_servicemonitors.yaml"
 SELECTED = ("-n", NAMESPACE, "-l", "app.kubernetes.io/managed-by=penstock-operator", "-o", "name")
 AMD, AMD_GPU, AMD_NODE = "deviceconfigs", "amd.com/gpu", "feature.node.kubernetes.io/amd-gpu"
 

@@ -12,19 +12,12 @@ sys.path[:0] = [str(ROOT / "tests/support")]
 from rights import Right, granted, unused  # noqa: E402
 
 NAMESPACES = (NAMESPACE, OPERATOR)  # of the operator from plain objects, and of helm's
-LEFT = "removes what an operator that did not answer left behind; here it answered"
 # (account, resource, verb) -> why no request shows it; "*" stands for any.
 UNSEEN = {
     **{(account, "*", "list"): "servers that do not stream lists, which this one does" for account in ("gpu-operator", "penstock")},
-    ("gpu-operator-uninstall", "nvidiadrivers", "delete"): "the release of the scenario has none",
-    ("gpu-operator-uninstall", "gpuclusters", "delete"): "the release of the scenario has none",
-    ("gpu-operator-uninstall", "deviceconfigs", "delete"): "the release of the scenario has none",
     ("gpu-operator", "events", "patch"): "an Event of the same reason and text that comes again within minutes",
     ("penstock-cleanup", "nodes", "get"): "read again after a conflict",
     **{("penstock-cleanup", "nodefeatures", verb): "written by agents only where a policy says so" for verb in ("list", "delete")},
-    ("penstock-cleanup", "servicemonitors", "list"): "the kind is not served while the scenario uninstalls",
-    **{("penstock-cleanup", resource, "delete"): LEFT for resource in ("configmaps", "services", "daemonsets", "servicemonitors", "runtimeclasses")},
-    **{("penstock-cleanup", resource, "patch"): LEFT for resource in ("clusterpolicies", "nvidiadrivers", "gpuclusters", "deviceconfigs", "penstocks")},
 }
 # (account, resource, verb) of the rules that only drivers need.
 OF_DRIVERS = {("gpu-operator", "pods", "create"), ("gpu-operator", "pods", "delete"), ("gpu-operator", "pods/eviction", "create"),
