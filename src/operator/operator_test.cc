@@ -652,7 +652,7 @@ TEST_F(OperatorTest, ADeletedPolicyIsHeldUntilAllIsTakenBack) {
 }
 
 TEST_F(OperatorTest, NodesOfWhichSomethingIsLeftAreNamedUpToTwenty) {
-  for (int i = 2; i <= 22; ++i) Put("/api/v1/nodes/n" + std::to_string(i), At(kNode));
+  for (int i = 3; i <= 23; ++i) Put("/api/v1/nodes/n" + std::to_string(i), At(kNode));
   PutPolicy();
   Start();
   api_.Fail({.status = 500, .times = -1, .method = "PATCH", .path = "/api/v1/nodes/n7"});
