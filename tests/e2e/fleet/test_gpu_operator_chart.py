@@ -135,7 +135,7 @@ def wait_nothing_left(fleet: Fleet):
     def left() -> list[str]:
         served = KINDS if "servicemonitors" in fleet.kubectl("api-resources", "-o", "name").stdout else KINDS.replace("servicemonitor,", "")
         names = fleet.kubectl("get", served, "-A", "-o", "name").stdout.split()
-        return [name for name in names if any(word in name for word in ("penstock", "gpu-operator", "nvidia", "cluster-policy", "of-none"))]
+        return [name for name in names if any(word in name for word in ("penstock", "gpu-operator", "nvidia", "cluster-policy", "gpu-cluster", "of-none"))]
     wait_for(lambda: not left(), 60, "the API server to have no object of the release", left)
     wait_for(lambda: all(fleet.get("node", name)["status"]["allocatable"].get(GPU, "0") == "0" for name in fleet.nodes), 60, "the Node objects to have no GPUs")
 
@@ -151,9 +151,16 @@ def test_helm_uninstall_leaves_nothing(chart, fleet, measure):
 # Objects of a release beside those of the chart itself, for no node.
 EXTRA = [{"apiVersion": "nvidia.com/v1alpha1", "kind": "NVIDIADriver", "metadata": {"name": "of-none"},
           "spec": {"image": "driver", "repository": "localhost", "version": "1", "nodeSelector": {"example.com/driver": "none"}}},
-         {"apiVersion": "nvidia.com/v1alpha1", "kind": "GPUCluster", "metadata": {"name": "of-none"}, "spec": {}},
+         {"apiVersion": "nvidia.com/v1alpha1", "kind": "GPUCluster", "metadata": {"name": "gpu-cluster"},
+          "spec": {"draDriver": {"repository": "localhost", "image": "dra-driver", "version": "1"}}},
          {"apiVersion": "amd.com/v1alpha1", "kind": "DeviceConfig", "metadata": {"name": "of-none", "namespace": NAMESPACE},
           "spec": {"driver": {"enable": False}, "selector": {"example.com/driver": "none"}}}]
+
+
+# Objects of users, which have no effect beside those of the release, and wait for the operator when they are deleted.
+OF_USERS = [{"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "of-users"}, "spec": {}},
+            {"apiVersion": "penstock.io/v1alpha1", "kind": "Penstock", "metadata": {"name": "of-users"}, "spec": {}},
+            EXTRA[-1] | {"metadata": {"name": "of-users", "namespace": NAMESPACE}}]
 
 
 @pytest.mark.timeout(900)
@@ -162,17 +169,26 @@ def test_helm_uninstall_removes_also_what_an_operator_that_is_gone_has_left(char
     fleet.kubectl("apply", "--server-side", "-f", MONITOR)
     values = merged(VALUES, {"extraObjects": EXTRA, "dcgmExporter": {"serviceMonitor": {"enabled": True}}, "penstock": {"cleanup": {"timeout": "5s"}}})
     chart.values.write_text(json.dumps(values))
-    chart.helm("install", "--namespace", NAMESPACE, RELEASE, "nvidia/gpu-operator", "-f", chart.values)
+    chart.helm("install", "--create-namespace", "--namespace", NAMESPACE, RELEASE, "nvidia/gpu-operator", "-f", chart.values)
     chart.wait_ready()
     fleet.wait_advertised(60)
-    for kind in ("nvidiadriver", "gpucluster", "deviceconfig"):
-        wait_for(lambda kind=kind: fleet.get(kind, "of-none", "-n", NAMESPACE).get("status"), 60, f"the operator to answer the {kind}", chart.log)
+    for one in EXTRA:
+        kind, name = one["kind"].lower(), one["metadata"]["name"]
+        wait_for(lambda kind=kind, name=name: fleet.get(kind, name, "-n", NAMESPACE).get("status"), 60, f"the operator to answer the {kind}", chart.log)
+    fleet.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": OF_USERS}))
+
+    def finalizers() -> list:
+        return [fleet.get(one["kind"].lower(), one["metadata"]["name"], "-n", NAMESPACE)["metadata"].get("finalizers") for one in OF_USERS]
+    wait_for(lambda: all(finalizers()), 60, "the operator to hold the users' objects", chart.log)
     wait_for(lambda: fleet.kubectl("get", "servicemonitors", "-n", NAMESPACE, "-o", "name").stdout, 60, "the ServiceMonitor", chart.log)
 
     fleet.kubectl("scale", "deployment", "-n", NAMESPACE, "gpu-operator", "--replicas=0")
     wait_for(lambda: not fleet.kubectl("get", "pods", "-n", NAMESPACE, "-l", "app=gpu-operator", "-o", "name").stdout, 120, "the operator's pod to end")
     with measure("helm uninstall gpu-operator, without the operator"):
         chart.helm("uninstall", "--namespace", NAMESPACE, RELEASE, "--wait", "--timeout", "240s")
+    assert not any(finalizers()), "users could not delete what they made"
+    for one in OF_USERS:
+        fleet.kubectl("delete", one["kind"].lower(), one["metadata"]["name"], "-n", NAMESPACE, "--timeout=60s")
     wait_nothing_left(fleet)
     fleet.kubectl("delete", "-f", MONITOR, "--timeout=60s")
     fleet.kubectl("delete", "crd", *DEFINITIONS)

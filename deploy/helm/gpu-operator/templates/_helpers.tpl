@@ -187,7 +187,7 @@ priorityClassName: {{ . }}
 {{- define "penstock.cleanupRules" -}}
 # What the operator could not take back, and objects of users that wait for it.
 - apiGroups: [nvidia.com]
-  resources: [clusterpolicies, nvidiadrivers, gpuclusters]
+  resources: [clusterpolicies]
   verbs: [list, patch]
 - apiGroups: [penstock.io]
   resources: [penstocks]

@@ -30,14 +30,15 @@ struct NamedKind {
   Resource resource;
   std::string name;
   bool namespaced = true;
+  bool held = true;  // policies: objects have the operator's finalizer
 };
 
 /// Of those in namespaces, the operator reads and marks the ones in its own.
 const std::vector<NamedKind>& PolicyKinds() {
   static const std::vector<NamedKind> kinds = {
       {{"nvidia.com", "v1", "clusterpolicies"}, "ClusterPolicy", false},
-      {{"nvidia.com", "v1alpha1", "nvidiadrivers"}, "NVIDIADriver", false},
-      {{"nvidia.com", "v1alpha1", "gpuclusters"}, "GPUCluster", false},
+      {{"nvidia.com", "v1alpha1", "nvidiadrivers"}, "NVIDIADriver", false, false},
+      {{"nvidia.com", "v1alpha1", "gpuclusters"}, "GPUCluster", false, false},
       {{"amd.com", "v1alpha1", "deviceconfigs"}, "DeviceConfig"},
       {{"penstock.io", "v1alpha1", "penstocks"}, "Penstock", false}};
   return kinds;
@@ -177,18 +178,35 @@ void DeleteDefinition(const ApiServer& server, const std::string& name,
   DeleteOne(server, definitions, "", name, options.dry_run, outcome);
 }
 
-/// Of the deleted objects, by uid, those that are still there.
-std::vector<std::string> StillThere(const ApiServer& server, const std::string& space,
-                                    const std::set<std::string>& deleted) {
-  std::vector<std::string> left;
-  CleanupOutcome ignored;
+struct Found {
+  const NamedKind& kind;
+  Json object;
+};
+
+/// Of the deleted objects, by uid, those that are still there. What cannot be read is a failure of
+/// `unread`.
+std::vector<Found> StillThere(const ApiServer& server, const std::string& space,
+                              const std::set<std::string>& deleted, CleanupOutcome& unread) {
+  std::vector<Found> left;
   for (const NamedKind& kind : PolicyKinds())
-    for (const Json& object : Those(server, kind, space, "", ignored))
+    for (Json& object : Those(server, kind, space, "", unread))
       if (deleted.contains(analysis::TextAt(object, {"metadata", "uid"})))
-        left.push_back(NameFor(kind, space, NameOfObject(object)));
-  // Where they cannot be read, they count as there.
-  for (const std::string& failure : ignored.failures) left.push_back(failure);
+        left.push_back({kind, std::move(object)});
   return left;
+}
+
+/// helm waits for objects that it deletes: without an operator it would do so until its timeout.
+void ReleaseFrom(const ApiServer& server, const std::string& space, const std::vector<Found>& left,
+                 const CleanupOutcome& unread, base::Duration timeout, CleanupOutcome& outcome) {
+  std::vector<std::string> names;
+  for (const Found& one : left)
+    names.push_back(NameFor(one.kind, space, NameOfObject(one.object)));
+  names.insert(names.end(), unread.failures.begin(), unread.failures.end());
+  outcome.remarks.push_back(base::Join(names, ", ") + ": the operator did not finish within " +
+                            base::FormatDuration(timeout) +
+                            "; `penstock cleanup --cluster --operator` removes what is left");
+  for (const Found& one : left)
+    RemoveFinalizer(server, one.kind, space, one.object, false, outcome);
 }
 
 }  // namespace
@@ -207,12 +225,11 @@ CleanupOutcome DeletePolicies(const ApiServer& server, const CleanupOptions& opt
   if (options.dry_run || deleted.empty()) return outcome;
   const auto end = clock.Now() + timeout;
   while (true) {
-    const auto left = StillThere(server, space, deleted);
-    if (left.empty()) return outcome;
+    CleanupOutcome unread;
+    const auto left = StillThere(server, space, deleted, unread);
+    if (left.empty() && unread.failures.empty()) return outcome;
     if (clock.Now() >= end) {
-      outcome.remarks.push_back(base::Join(left, ", ") + ": the operator did not finish within " +
-                                base::FormatDuration(timeout) +
-                                "; `penstock cleanup --cluster --operator` removes what is left");
+      ReleaseFrom(server, space, left, unread, timeout, outcome);
       return outcome;
     }
     sleep(kListInterval);
@@ -227,7 +244,8 @@ void CleanAfterOperator(const ApiServer& server, const CleanupOptions& options,
       DeleteOne(server, kind, options.namespace_name, NameOfObject(object), options.dry_run,
                 outcome);
   for (const NamedKind& kind : PolicyKinds())
-    for (const Json& object : Those(server, kind, options.namespace_name, "", outcome))
+    for (const Json& object :
+         kind.held ? Those(server, kind, options.namespace_name, "", outcome) : std::vector<Json>())
       RemoveFinalizer(server, kind, options.namespace_name, object, options.dry_run, outcome);
   const NamedKind leases = {{"coordination.k8s.io", "v1", "leases"}, "Lease"};
   DeleteOne(server, leases, options.namespace_name, std::string(kOperatorLease), options.dry_run,

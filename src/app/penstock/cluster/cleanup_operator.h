@@ -8,8 +8,9 @@ namespace penstock::app {
 
 /// Deletes the ClusterPolicy, NVIDIADriver, GPUCluster, DeviceConfig and Penstock objects of the
 /// helm release `options.release` (a DeviceConfig in its namespace), and waits until the operator
-/// has taken back what it wrote for them, which it says by removing its finalizer. A remark where
-/// the timeout passes first. Other objects of these kinds, which users made, stay.
+/// has taken back what it wrote for them, which it says by removing its finalizer. Where the
+/// timeout passes first, a remark says so and the finalizer is removed here: helm waits for objects
+/// that it deletes. Other objects of these kinds, which users made, stay.
 CleanupOutcome DeletePolicies(const ApiServer& server, const CleanupOptions& options,
                               base::Duration timeout, const base::Clock& clock, const Sleep& sleep);
 

@@ -174,6 +174,8 @@ TEST_F(CleanupOperatorTest, AnOperatorThatDoesNotFinishDoesNotHoldTheUninstall) 
   EXPECT_THAT(outcome.remarks,
               ElementsAre(HasSubstr("ClusterPolicy cluster-policy: the operator did not finish "
                                     "within 5s; `penstock cleanup --cluster --operator`")));
+  EXPECT_EQ(objects_[std::string(kPolicies) + "/cluster-policy"]["metadata"]["finalizers"],
+            Json({"someone.example/x"}));
 }
 
 TEST_F(CleanupOperatorTest, APolicyThatWasMadeAgainMeanwhileIsNotWaitedFor) {
