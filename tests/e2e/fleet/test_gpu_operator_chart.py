@@ -8,7 +8,7 @@ import sys
 import pytest
 from actors import GPU, wait_for
 from fleet import ACCELERATORS, MACHINE, ROOT, Fleet, merged
-from operators import DEFINITIONS, MONITOR, UPGRADES, state_of
+from operators import DEFINITIONS, MONITOR, UPGRADES, cluster_policy, state_of
 from test_install import ours
 
 NAMESPACE = RELEASE = "gpu-operator"
@@ -157,28 +157,32 @@ EXTRA = [{"apiVersion": "nvidia.com/v1alpha1", "kind": "NVIDIADriver", "metadata
           "spec": {"driver": {"enable": False}, "selector": {"example.com/driver": "none"}}}]
 
 
-# Objects of users, which have no effect beside those of the release, and wait for the operator when they are deleted.
-OF_USERS = [{"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "of-users"}, "spec": {}},
-            {"apiVersion": "penstock.io/v1alpha1", "kind": "Penstock", "metadata": {"name": "of-users"}, "spec": {}},
+# Objects that users made. The ClusterPolicy is the one in effect, the others are not; all wait for the operator when they are deleted.
+OF_USERS = [cluster_policy(dcgmExporter={"serviceMonitor": {"enabled": True}}),
+            {"apiVersion": "penstock.io/v1alpha1", "kind": "Penstock", "metadata": {"name": "users"}, "spec": {}},
             EXTRA[-1] | {"metadata": {"name": "of-users", "namespace": NAMESPACE}}]
+
+
+def named(one: dict) -> tuple[str, ...]:
+    kinds = "clusterpolicies" if one["kind"] == "ClusterPolicy" else one["kind"].lower() + "s"
+    return kinds, one["metadata"]["name"], "-n", NAMESPACE
 
 
 @pytest.mark.timeout(900)
 def test_helm_uninstall_removes_also_what_an_operator_that_is_gone_has_left(chart, fleet, measure):
     """The operator's Deployment has no pod any more, so that nothing answers the deletion of its objects."""
     fleet.kubectl("apply", "--server-side", "-f", MONITOR)
-    values = merged(VALUES, {"extraObjects": EXTRA, "dcgmExporter": {"serviceMonitor": {"enabled": True}}, "penstock": {"cleanup": {"timeout": "5s"}}})
+    values = merged(VALUES, {"extraObjects": EXTRA, "clusterPolicy": {"deployCR": False}, "penstock": {"cleanup": {"timeout": "5s"}}})
     chart.values.write_text(json.dumps(values))
     chart.helm("install", "--create-namespace", "--namespace", NAMESPACE, RELEASE, "nvidia/gpu-operator", "-f", chart.values)
+    fleet.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": OF_USERS}))
     chart.wait_ready()
     fleet.wait_advertised(60)
     for one in EXTRA:
-        kind, name = one["kind"].lower(), one["metadata"]["name"]
-        wait_for(lambda kind=kind, name=name: fleet.get(kind, name, "-n", NAMESPACE).get("status"), 60, f"the operator to answer the {kind}", chart.log)
-    fleet.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": OF_USERS}))
+        wait_for(lambda one=one: fleet.get(*named(one)).get("status"), 60, f"the operator to answer {one['kind']}", chart.log)
 
     def finalizers() -> list:
-        return [fleet.get(one["kind"].lower(), one["metadata"]["name"], "-n", NAMESPACE)["metadata"].get("finalizers") for one in OF_USERS]
+        return [fleet.get(*named(one))["metadata"].get("finalizers") for one in OF_USERS]
     wait_for(lambda: all(finalizers()), 60, "the operator to hold the users' objects", chart.log)
     wait_for(lambda: fleet.kubectl("get", "servicemonitors", "-n", NAMESPACE, "-o", "name").stdout, 60, "the ServiceMonitor", chart.log)
 
@@ -188,7 +192,7 @@ def test_helm_uninstall_removes_also_what_an_operator_that_is_gone_has_left(char
         chart.helm("uninstall", "--namespace", NAMESPACE, RELEASE, "--wait", "--timeout", "240s")
     assert not any(finalizers()), "users could not delete what they made"
     for one in OF_USERS:
-        fleet.kubectl("delete", one["kind"].lower(), one["metadata"]["name"], "-n", NAMESPACE, "--timeout=60s")
+        fleet.kubectl("delete", *named(one), "--timeout=60s")
     wait_nothing_left(fleet)
     fleet.kubectl("delete", "-f", MONITOR, "--timeout=60s")
     fleet.kubectl("delete", "crd", *DEFINITIONS)

@@ -56,14 +56,20 @@ int InCluster(const Common& common, CleanupOptions options) {
   const auto cluster = FindCluster(Completed(options.cluster, common));
   if (!cluster.ok()) return Fail(cluster.error().message());
   if (options.namespace_name.empty()) options.namespace_name = cluster->namespace_name;
-  std::vector<std::string> remarks;
+  CleanupOutcome outcome;
+  // First its agents, which would write again, and on each host keep the files that the DaemonSet
+  // removes.
+  if (options.after_operator && !CleanAfterOperator(cluster->server, options, outcome))
+    return Print(outcome, options.dry_run);
   if (!options.after.empty()) {
     const base::SystemClock clock;
-    remarks = WaitForDaemonSet(cluster->server, options.after, *timeout, clock,
-                               [](base::Duration d) { std::this_thread::sleep_for(d); });
+    for (std::string& remark :
+         WaitForDaemonSet(cluster->server, options.after, *timeout, clock,
+                          [](base::Duration d) { std::this_thread::sleep_for(d); }))
+      outcome.remarks.push_back(std::move(remark));
   }
-  CleanupOutcome outcome = CleanCluster(cluster->server, options);
-  outcome.remarks.insert(outcome.remarks.begin(), remarks.begin(), remarks.end());
+  CleanCluster(cluster->server, options, outcome);
+  if (options.crds) DeleteDefinitions(cluster->server, options, outcome);
   return Print(outcome, options.dry_run);
 }
 

@@ -37,7 +37,7 @@ struct CleanupOutcome {
 /// Removes the labels and annotations of every Node that only Penstock's field managers own, its
 /// condition, NodeState objects, and Penstock's NodeFeature objects. Succeeds where there are none.
 /// With dry_run the server performs a dry run.
-CleanupOutcome CleanCluster(const ApiServer& server, const CleanupOptions& options);
+void CleanCluster(const ApiServer& server, const CleanupOptions& options, CleanupOutcome& outcome);
 
 /// Waits until a DaemonSet's pods are ready or the DaemonSet does not exist. Returns a remark where
 /// the timeout passes first.

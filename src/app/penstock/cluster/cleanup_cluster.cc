@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "app/penstock/cluster/cleanup.h"
-#include "app/penstock/cluster/cleanup_operator.h"
 #include "backend/all.h"
 #include "base/core/strings.h"
 #include "device/dialect.h"
@@ -232,14 +231,11 @@ class Cleaner {
 
 }  // namespace
 
-CleanupOutcome CleanCluster(const ApiServer& server, const CleanupOptions& options) {
-  CleanupOutcome outcome;
+void CleanCluster(const ApiServer& server, const CleanupOptions& options, CleanupOutcome& outcome) {
   Cleaner cleaner(server, options, outcome);
-  if (!cleaner.Nodes()) return outcome;
+  if (!cleaner.Nodes()) return;
   cleaner.Objects(kinds::NodeStates(), "", "NodeState", false);
   cleaner.Objects(kinds::NodeFeatures(), options.namespace_name, "NodeFeature", true);
-  if (options.after_operator) CleanAfterOperator(server, options, outcome);
-  return outcome;
 }
 
 std::vector<std::string> WaitForDaemonSet(const ApiServer& server, const std::string& name,

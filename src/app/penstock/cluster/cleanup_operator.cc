@@ -236,8 +236,13 @@ CleanupOutcome DeletePolicies(const ApiServer& server, const CleanupOptions& opt
   }
 }
 
-void CleanAfterOperator(const ApiServer& server, const CleanupOptions& options,
+bool CleanAfterOperator(const ApiServer& server, const CleanupOptions& options,
                         CleanupOutcome& outcome) {
+  const auto there = HasKind(server, MadeKinds().front().resource);
+  if (!there.ok() && there.error().code() == Code::kUnavailable) {
+    outcome.failures.push_back("what the operator made cannot be read: " + there.error().message());
+    return false;
+  }
   for (const NamedKind& kind : MadeKinds())
     for (const Json& object :
          Those(server, kind, options.namespace_name, std::string(kMadeByOperator), outcome))
@@ -250,7 +255,11 @@ void CleanAfterOperator(const ApiServer& server, const CleanupOptions& options,
   const NamedKind leases = {{"coordination.k8s.io", "v1", "leases"}, "Lease"};
   DeleteOne(server, leases, options.namespace_name, std::string(kOperatorLease), options.dry_run,
             outcome);
-  if (!options.crds) return;
+  return true;
+}
+
+void DeleteDefinitions(const ApiServer& server, const CleanupOptions& options,
+                       CleanupOutcome& outcome) {
   for (const std::string_view name : kDefinitions)
     DeleteDefinition(server, std::string(name), options, outcome);
 }

@@ -16,9 +16,14 @@ CleanupOutcome DeletePolicies(const ApiServer& server, const CleanupOptions& opt
 
 /// Removes what an operator that runs no longer left: objects that it made, in
 /// `options.namespace_name` and of the cluster, its Lease, and its finalizer, which would keep
-/// users from deleting their policies. With `options.crds` also the CRDs, but for one that another
-/// operator has applied, or of which objects exist in other namespaces: a remark says so.
-void CleanAfterOperator(const ApiServer& server, const CleanupOptions& options,
+/// users from deleting their policies. Agents end only then, and write nothing any more. False
+/// where the server does not respond: a failure says so, and the caller stops.
+bool CleanAfterOperator(const ApiServer& server, const CleanupOptions& options,
                         CleanupOutcome& outcome);
+
+/// Deletes the CRDs with all their objects, but for one that another operator has applied, or of
+/// which objects exist in other namespaces: a remark says so.
+void DeleteDefinitions(const ApiServer& server, const CleanupOptions& options,
+                       CleanupOutcome& outcome);
 
 }  // namespace penstock::app

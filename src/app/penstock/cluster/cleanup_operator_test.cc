@@ -113,6 +113,7 @@ class CleanupOperatorTest : public testing::Test {
   CleanupOutcome After() {
     CleanupOutcome outcome;
     CleanAfterOperator(Server(), options_, outcome);
+    if (options_.crds) DeleteDefinitions(Server(), options_, outcome);
     return outcome;
   }
 

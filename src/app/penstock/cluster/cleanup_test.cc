@@ -49,7 +49,12 @@ class CleanupTest : public testing::Test {
   }
 
   CleanupOutcome Clean() {
-    return CleanCluster([this](ApiCall call) { return Ask(std::move(call)); }, options_);
+    return Clean([this](ApiCall call) { return Ask(std::move(call)); });
+  }
+  CleanupOutcome Clean(const ApiServer& server) {
+    CleanupOutcome outcome;
+    CleanCluster(server, options_, outcome);
+    return outcome;
   }
   Json Labels(const std::string& node) const {
     return (*api_.Find("/api/v1/nodes/" + node))["metadata"]["labels"];
@@ -168,7 +173,7 @@ TEST_F(CleanupTest, ANodeThatIsGoneMeanwhileIsNoFailureNorOneThatHasItsName) {
       return Ask(std::move(call));
     };
     ApplyLabels("gpu-1", {{"nvidia.com/gpu.count", "8"}});
-    EXPECT_THAT(CleanCluster(server, options_).failures, IsEmpty()) << again;
+    EXPECT_THAT(Clean(server).failures, IsEmpty()) << again;
     EXPECT_EQ(api_.Find("/api/v1/nodes/gpu-1") != nullptr, again) << "none is made";
   }
 }
