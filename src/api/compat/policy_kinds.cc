@@ -112,7 +112,7 @@ const std::pair<std::string, std::string>& HostDriverMark() {
 std::string PortName(std::string_view service) {
   if (service == "nvidia-dcgm-exporter") return "gpu-metrics";
   if (service == "nvidia-dcgm") return "dcgm";
-  if (service == "nvidia-node-status-exporter") return "node-status-exporter";
+  if (service == "nvidia-node-status-exporter") return "node-status";
   return "metrics";
 }
 

@@ -1,4 +1,5 @@
 """The operator on four nodes: from a ClusterPolicy, as people have it, to GPUs, and from a DeviceConfig to AMD's; what it writes, and what it takes back."""
+import re
 import sys
 import time
 
@@ -100,6 +101,33 @@ def test_service_monitors_come_and_go_with_their_field(ready, fleet):
     wait_for(monitors, 60, "the ServiceMonitor", ready.log)
     ready.apply(cluster_policy())
     wait_for(lambda: not monitors(), 60, "the ServiceMonitor to be gone", monitors)
+    ready.wait_state("ready")
+
+
+def test_the_service_of_the_node_status_exporter_leads_to_its_metrics(ready, fleet):
+    name = "nvidia-node-status-exporter"
+
+    def page() -> str:  # by the Service's name and that of its port
+        return fleet.kubectl("get", "--raw", f"/api/v1/namespaces/{NAMESPACE}/services/{name}:node-status/proxy/metrics", check=False).stdout
+
+    def there() -> str:
+        return fleet.kubectl("get", "service,servicemonitor", "-n", NAMESPACE, "-o", "name", check=False).stdout
+
+    assert name not in there()
+    ready.apply(cluster_policy(nodeStatusExporter={"enabled": True}))
+    wait_for(lambda: 'gpu_operator_node_driver_ready{node="n' in page(), 120, "the metrics, through the Service", lambda: (page(), ready.log()))
+    service = fleet.get("service", name, "-n", NAMESPACE)
+    assert service["metadata"]["labels"]["app"] == name and [port["port"] for port in service["spec"]["ports"]] == [8000]
+    monitor = fleet.get("servicemonitor", name, "-n", NAMESPACE)["spec"]
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    [endpoint] = monitor["endpoints"]
+    assert endpoint["port"] == service["spec"]["ports"][0]["name"] == "node-status"
+    [rule] = endpoint["metricRelabelings"]
+    kept = {line.split("{")[0] for line in page().splitlines() if line and not line.startswith("#") and re.fullmatch(rule["regex"], re.split("[{ ]", line)[0])}
+    assert {"gpu_operator_node_driver_ready", "gpu_operator_node_toolkit_ready", "gpu_operator_node_plugin_ready", "gpu_operator_node_driver_validation"} <= kept, kept
+    assert all(family.startswith("gpu_operator_") for family in kept), kept
+    ready.apply(cluster_policy())
+    wait_for(lambda: name not in there(), 60, "Service and ServiceMonitor to be gone", there)
     ready.wait_state("ready")
 
 
