@@ -10,6 +10,7 @@ import parts
 import pytest
 import yaml
 from actors import GPU, wait_for
+from driver_containers import BareNode
 from fleet import ACCELERATORS, MACHINE, ROOT, Fleet
 from operators import DEFINITIONS, UPGRADES, state_of
 from test_install import ours
@@ -147,6 +148,56 @@ def test_helm_uninstall_leaves_nothing(chart, fleet, measure):
     assert fleet.kubectl("get", "crd", "clusterpolicies.nvidia.com", "nodestates.penstock.io").returncode == 0
     fleet.kubectl("delete", "crd", *DEFINITIONS)
     fleet.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+@pytest.fixture
+def bare(fleet):
+    node = BareNode(fleet.nodes["n3"])
+    yield node
+    node.restore()
+
+
+def test_a_node_without_a_driver_says_so_and_the_others_are_ready(chart, fleet, bare, measure):
+    """Walkthrough A, with the chart's default `driver.enabled`: three nodes have a driver, which is adopted; the image for the fourth cannot be pulled."""
+    name = bare.node.name
+    others = sorted({*fleet.nodes} - {name})
+
+    def status() -> dict:
+        return chart.policy().get("status", {})
+
+    def condition() -> dict:
+        return next((one for one in status().get("conditions", ()) if one["type"] == "Ready"), {})
+
+    def said() -> bool:
+        nodes = status().get("nodes", {})
+        return nodes.get("byState") == {"notReady": 1, "ready": len(others)} and [(one["name"], one["reason"]) for one in nodes["notReady"]] == [(name, "NoDriver")]
+
+    def on_node() -> tuple[str, str]:
+        state = next((one for one in fleet.get("nodestate", name).get("status", {}).get("conditions", ()) if one["type"] == "Ready"), {})
+        mark = next((one for one in fleet.get("node", name)["status"]["conditions"] if one["type"] == "penstock.io/AcceleratorsReady"), {})
+        return f"{state.get('status')} {state.get('reason')}", f"{mark.get('status')} {mark.get('reason')}"
+
+    fleet.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=120s")  # of the scenario before
+    fleet.kubectl("create", "namespace", NAMESPACE)
+    with measure("helm install gpu-operator: three nodes ready, the fourth says that it has no driver", goal=10):
+        chart.helm("install", "--namespace", NAMESPACE, RELEASE, "nvidia/gpu-operator", "-f", chart.values)
+        wait_for(said, 240, "the ClusterPolicy to name the node without a driver", lambda: (status(), chart.log()))
+    wait_for(lambda: on_node() == ("False NoDriver", "False DriverFailed"), 60, "the node to say so itself", on_node)
+    fleet.wait_advertised(60, but={name: 0})
+    fleet.hold("user", others[0], 1)
+    fleet.wait_held("user")
+
+    def drivers() -> dict[str, str]:
+        pods = fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=nvidia-driver")["items"]
+        return {pod["spec"].get("nodeName"): pod["spec"]["containers"][0]["image"] for pod in pods}
+    wait_for(lambda: drivers().keys() == {name}, 60, "a driver's pod on the one node", drivers)
+    assert re.fullmatch("nvcr.io/nvidia/driver:[0-9.]+-[a-z]+[0-9.]+", drivers()[name])
+    wait_for(lambda: condition().get("reason") == "DriverNotReady" and name in condition()["message"] and "ImagePull" in json.dumps(status().get("drivers")), 120,
+             "the policy to say what prevents the driver", status)
+    assert {key: fleet.labels(key)["nvidia.com/gpu.deploy.driver"] for key in fleet.nodes} == dict.fromkeys(others, "pre-installed") | {name: "true"}
+    fleet.clear()
+    chart.helm("uninstall", "--namespace", NAMESPACE, RELEASE, "--wait", "--timeout", "240s")
+    fleet.kubectl("delete", "crd", *DEFINITIONS)
 
 
 NVIDIAS = parts.gpu_operator_definitions()
