@@ -163,12 +163,12 @@ void SetCounters(PolicyWork& work, const Value& value) {
 
 std::vector<ResourceField> MonitoringFields() {
   std::vector<ResourceField> fields = {
-      {.path = "dcgm", .type = kMap, .required = true},
+      {.path = "dcgm", .type = kMap},
       {.path = "dcgm.enabled", .type = kBool, .topic = &kHostEngine},
       {.path = "dcgm.hostPort", .type = kInt, .topic = &kHostEngine},
   };
   AddOperand(fields, "dcgm", {.topic = &kHostEngine});
-  fields.push_back({.path = "dcgmExporter", .type = kMap, .required = true});
+  fields.push_back({.path = "dcgmExporter", .type = kMap});
   fields.push_back({.path = "dcgmExporter.enabled",
                     .type = kBool,
                     .text = "Whether there is the Service nvidia-dcgm-exporter, and DCGM's names "
@@ -196,7 +196,7 @@ std::vector<ResourceField> MonitoringFields() {
                     .apply = SetCounters});
   AddServiceFields(fields);
   AddSeriesFields(fields);
-  fields.push_back({.path = "nodeStatusExporter", .type = kMap, .required = true});
+  fields.push_back({.path = "nodeStatusExporter", .type = kMap});
   fields.push_back({.path = "nodeStatusExporter.enabled",
                     .type = kBool,
                     .text = "Whether the agents' page has the families gpu_operator_node_* "
