@@ -37,6 +37,21 @@ TEST(Document, NamesEveryDuplicateKeyWithItsPlace) {
               HasSubstr("x.json:2:2: the key \"a\" is given twice"));
 }
 
+// A ConfigMap can have 1 MiB, and each of these values would take two hundred bytes.
+TEST(Document, OfManyValuesNoneIsReadAndTheErrorIsOne) {
+  std::string list;
+  for (int i = 0; i < 500'000; ++i) list += "1,";
+  for (const std::string& text : {"a: [" + list + "1]\n", "a: {b: [" + list + "]}\n"}) {
+    const auto document = ParseYaml(text, "f");
+    EXPECT_THAT(ErrorOf(document),
+                HasSubstr("there are more than 100000 keys and values up to here"));
+    EXPECT_EQ(ErrorOf(document).find('\n'), std::string::npos);
+  }
+  std::string some = "a:\n";
+  for (int i = 0; i < 40'000; ++i) some += "  - 1\n";
+  EXPECT_TRUE(ParseYaml(some, "f").ok());
+}
+
 TEST(Document, NamesDuplicatesInLargeMapsToo) {
   std::string text = "{";
   for (int i = 0; i < 40; ++i) text += "\"k" + std::to_string(i) + "\": 0, ";

@@ -26,8 +26,9 @@ bool OneOf(std::string_view text, std::initializer_list<std::string_view> words)
   return std::ranges::find(words, text) != words.end();
 }
 
-constexpr std::size_t kMaxNodes =
-    100'000;  // with all aliases expanded: far more than any configuration has
+/// Keys and values, with all aliases expanded: far more than any configuration has. Each takes a
+/// hundred bytes and more, so that a short text could fill the memory.
+constexpr std::size_t kMaxNodes = 100'000;
 
 /// Types a plain scalar by YAML 1.2's core schema
 /// (https://yaml.org/spec/1.2.2/#1032-tag-resolution); under a lenient reading YAML 1.1's words are
@@ -113,7 +114,7 @@ class Handler final : public YAML::EventHandler {
     Refuse(mark, anchor, "");
     Value value;
     value.mark = ToMark(mark);
-    ++nodes_;
+    Count(mark, 1);
     Put({.value = std::move(value)}, anchor);
   }
 
@@ -129,9 +130,7 @@ class Handler final : public YAML::EventHandler {
       throw YAML::ParserException(mark, "nested too deeply");
     Part part = named->second;
     part.value.mark = ToMark(mark);
-    nodes_ += part.nodes;
-    if (nodes_ > kMaxNodes)
-      throw YAML::ParserException(mark, "aliases make this document too large");
+    Count(mark, part.nodes);
     Put(std::move(part), 0);
   }
 
@@ -146,7 +145,7 @@ class Handler final : public YAML::EventHandler {
       value.kind = Value::Kind::kNull;
       TypePlain(value, problems_.lenient());
     }
-    ++nodes_;
+    Count(mark, 1);
     Put({.value = std::move(value)}, anchor);
   }
 
@@ -182,7 +181,15 @@ class Handler final : public YAML::EventHandler {
     builder_.Begin(kind, ToMark(mark));
     if (builder_.too_deep()) throw YAML::ParserException(mark, "nested too deeply");
     open_.push_back({.anchor = anchor});
-    ++nodes_;
+    Count(mark, 1);
+  }
+
+  void Count(const YAML::Mark& mark, std::size_t nodes) {
+    nodes_ += nodes;
+    if (nodes_ > kMaxNodes)
+      throw YAML::ParserException(mark, "there are more than " + std::to_string(kMaxNodes) +
+                                            " keys and values up to here, with aliases written "
+                                            "out: leave some out");
   }
 
   void End() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,18 +14,32 @@
 
 namespace penstock::cluster {
 
+/// A definition that is used as it is found, although this operator has another one.
+struct KeptDefinition {
+  std::string why;  ///< with its version and a remedy, for people; empty: it is not kept
+  /// False: it lacks the version that this operator reads, so that no object of the kind is read.
+  bool served = true;
+  bool operator==(const KeptDefinition&) const = default;
+};
+
 /// Use on the api's executor. Adds a task for each definition to `work`, which must outlive this.
-/// A definition that a later release of the operator has applied is left as it is, and so is that
-/// of another operator that may serve objects of the kind beside this one (foreign_finalizer).
+/// What is found is used as it is where it is kept (KeptAs), and where the server refuses ours: the
+/// task then has a problem, and the kinds of the other definitions are served nevertheless.
 class Definitions {
  public:
-  /// `established` is called with a name ("penstocks.penstock.io") once the server serves it.
+  struct Callbacks {
+    /// Called with a name ("penstocks.penstock.io") once the server serves it.
+    std::function<void(const std::string& name)> established;
+    std::function<void()> changed;  ///< of kept()
+  };
   Definitions(protocol::kube::Api& api, protocol::kube::ReconcileLoop& work,
-              std::vector<nlohmann::json> definitions,
-              std::function<void(const std::string& name)> established);
+              std::vector<nlohmann::json> definitions, Callbacks callbacks);
   ~Definitions();
 
   void Start();
+
+  /// By name; null until each of them was read once.
+  const std::map<std::string, KeptDefinition>* kept() const;
 
  private:
   struct State;
@@ -34,7 +49,10 @@ class Definitions {
 /// The definition as it is applied: with its hash, and the operator's version.
 nlohmann::json Completed(nlohmann::json definition);
 
-/// Whether a found definition was applied by a later release.
-bool IsLater(const nlohmann::json& found, const std::string& version);
+/// Whether what is found stays in place of `wanted`, a completed one: a later release of this
+/// operator has applied it, or another operator that may serve objects of the kind beside this one
+/// (foreign_finalizer), or it has objects stored in a version that `wanted` lacks, which a server
+/// refuses to lose. Pure.
+KeptDefinition KeptAs(const nlohmann::json& found, const nlohmann::json& wanted);
 
 }  // namespace penstock::cluster

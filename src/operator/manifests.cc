@@ -94,8 +94,10 @@ Json MonitorOf(const api::MetricsService& service, const std::string& namespace_
   if (!service.interval.empty()) endpoint["interval"] = service.interval;
   if (!service.scrape_timeout.empty()) endpoint["scrapeTimeout"] = service.scrape_timeout;
   if (service.honor_labels) endpoint["honorLabels"] = true;
-  const Json relabelings = base::ParseJson<Json>(service.relabelings.text);
-  if (relabelings.is_array()) endpoint["relabelings"] = relabelings;
+  for (const auto& [key, rules] : {std::pair("relabelings", &service.relabelings),
+                                   std::pair("metricRelabelings", &service.metric_relabelings)})
+    if (Json list = base::ParseJson<Json>(rules->text); list.is_array())
+      endpoint[key] = std::move(list);
   Json metadata = {{"name", service.name}};
   if (!service.monitor_labels.empty()) metadata["labels"] = service.monitor_labels;
   Json match = service.labels;

@@ -229,6 +229,19 @@ TEST(Manifests, AServiceForClientsOutsideTheClusterHasItsPortOfTheNodes) {
   EXPECT_FALSE(plain["spec"].contains("externalTrafficPolicy"));
 }
 
+TEST(Manifests, AMonitorHasTheRulesForTargetsAndSeries) {
+  api::MetricsService service{.name = "nvidia-node-status-exporter",
+                              .port = 8000,
+                              .labels = {{"app", "nvidia-node-status-exporter"}}};
+  const json plain = MonitorOf(service, "gpu-operator")["spec"]["endpoints"][0];
+  EXPECT_EQ(plain, json({{"port", "node-status"}, {"path", "/metrics"}}));
+  service.relabelings.text = R"([{"action": "keep"}])";
+  service.metric_relabelings.text = R"([{"action": "drop"}])";
+  const json endpoint = MonitorOf(service, "gpu-operator")["spec"]["endpoints"][0];
+  EXPECT_EQ(endpoint["relabelings"], json::parse(R"([{"action": "keep"}])"));
+  EXPECT_EQ(endpoint["metricRelabelings"], json::parse(R"([{"action": "drop"}])"));
+}
+
 TEST(Manifests, EveryObjectHasAnOwnerAndItsHash) {
   api::PenstockSpec spec;
   spec.services = {{.name = "s", .monitor = true}};

@@ -158,8 +158,10 @@ struct Operator::State {
     std::vector<std::string> names;
     for (const Json& definition : *all) names.push_back(TextAt(definition, "/metadata/name"));
     if (options.apply_definitions) {
-      definitions.emplace(api, work, *std::move(all),
-                          [this](const std::string& name) { Established(name); });
+      definitions.emplace(
+          api, work, *std::move(all),
+          Definitions::Callbacks{.established = [this](const auto& name) { Established(name); },
+                                 .changed = [this] { StatusSoon(); }});
       definitions->Start();
     } else {
       for (const std::string& name : names) Established(name);
@@ -578,6 +580,8 @@ struct Operator::State {
     facts.generations_written =
         facts.written ? Generations() : std::move(reported.generations_written);
     facts.problems = Problems();
+    if (!definitions) facts.definitions.emplace();
+    if (definitions && definitions->kept() != nullptr) facts.definitions = *definitions->kept();
     return facts;
   }
 

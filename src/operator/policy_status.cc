@@ -15,6 +15,7 @@ using api::compat::FieldFate;
 
 namespace {
 
+constexpr char kDefinitionsApplied[] = "DefinitionsApplied";
 constexpr std::size_t kMostText = 16u << 10;  // of a message; the schema allows 32 KiB
 
 std::string Joined(const std::vector<std::string>& sentences) {
@@ -254,6 +255,34 @@ Json NextKernelImages(const std::vector<std::string>& missing) {
   return ConditionOf("NextKernelImages", missing.empty(), reason, Joined(missing));
 }
 
+/// Why definitions that concern this object are used as they were found: that of its kind, and
+/// those without which objects are not read at all.
+std::optional<std::string> DefinitionsKept(const PolicyOutcome& outcome,
+                                           const ClusterFacts& facts) {
+  if (!facts.definitions) return std::nullopt;
+  const api::compat::PolicyKind& kind = *outcome.policy->kind;
+  const auto is_policys = [](const std::string& name) {
+    const auto names = [&name](const api::compat::PolicyKind& one) {
+      return name == one.plural + "." + one.group;
+    };
+    return names(api::compat::PenstockKind()) ||
+           std::ranges::any_of(api::compat::PolicyKinds(), names);
+  };
+  std::vector<std::string> sentences;
+  for (const auto& [name, kept] : *facts.definitions)
+    if (name == kind.plural + "." + kind.group || !kept.served || !is_policys(name))
+      sentences.push_back(kept.why);
+  return Joined(sentences);
+}
+
+/// A warning: objects are read as the definition that is there lets them be written. Null: none.
+Json DefinitionsApplied(const PolicyOutcome& outcome, const ClusterFacts& facts,
+                        const Json& found) {
+  const std::optional<std::string> kept = DefinitionsKept(outcome, facts);
+  if (!kept) return ConditionIn(found, kDefinitionsApplied);
+  return kept->empty() ? Json() : ConditionOf(kDefinitionsApplied, false, "DefinitionsKept", *kept);
+}
+
 bool AreFieldsAnswered(const PolicyOutcome& outcome) {
   return outcome.answered && outcome.ignored.empty() && outcome.problem.empty();
 }
@@ -279,6 +308,7 @@ PolicyState StateAlone(const PolicyOutcome& outcome, const ClusterFacts& facts, 
 
 PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Json& found) {
   PolicyState state = StateAlone(outcome, facts, found);
+  state.definitions = DefinitionsKept(outcome, facts);
   // Of a kind that is not served at all, the state says so.
   if (!AreFieldsAnswered(outcome) || !outcome.policy->kind->not_served.empty()) return state;
   for (const FieldAnswer& answer : outcome.answers)
@@ -300,6 +330,8 @@ Json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Jso
   if (outcome.policy->kind->vendor.empty()) drivers = DriversFor(outcome, facts);
   if (const auto missing = MissingImagesOf(drivers))
     conditions.push_back(NextKernelImages(*missing));
+  if (Json applied = DefinitionsApplied(outcome, facts, found); !applied.is_null())
+    conditions.push_back(std::move(applied));
   SetTimes(conditions, found, now);
   SetGeneration(conditions, found, outcome, facts.written);
   if (!outcome.policy->kind->vendor.empty())
@@ -331,8 +363,9 @@ Json StatusOfUndecided(const PolicyObject& policy, const std::vector<std::string
     if (const Json* known = Find(before, "/observedGeneration"))
       condition["observedGeneration"] = *known;
   }
-  if (Json served = ConditionIn(found, "FieldsServed"); !served.is_null())
-    conditions.push_back(std::move(served));
+  for (const char* type : {"FieldsServed", kDefinitionsApplied})
+    if (Json known = ConditionIn(found, type); !known.is_null())
+      conditions.push_back(std::move(known));
   Json status = found.is_object() ? found : Json::object();
   status["conditions"] = std::move(conditions);
   if (policy.kind->vendor.empty()) status["state"] = state.state;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/compat/policy_translation.h"
+#include "operator/definitions.h"
 #include "operator/driver/rollout_plan.h"
 #include "operator/effective_spec.h"
 #include "operator/fleet_state.h"
@@ -37,6 +38,8 @@ struct ClusterFacts {
   /// Of the policies when that was so last, by uid.
   std::map<std::string, nlohmann::json> generations_written;
   std::vector<std::string> problems;  ///< what prevents the operator from writing
+  /// The definitions that are used as they were found, by name; null: not all were read yet.
+  std::optional<std::map<std::string, KeptDefinition>> definitions;
 };
 
 /// A policy's state, with what its Event says.
@@ -48,6 +51,8 @@ struct PolicyState {
   /// The message of FieldsServed, if that is False, and else an empty text; null: not known.
   std::optional<std::string> fields = {};
   std::vector<std::string> not_served = {};  ///< its sentences about fields without an effect
+  /// The message of DefinitionsApplied, if that is False, and else an empty text; null: not known.
+  std::optional<std::string> definitions = {};
 };
 /// `found`: the object's status as it is. A policy is not ready before what it wants was written
 /// once, even if all that was there before it is.

@@ -204,8 +204,9 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
 
   /// What was reported of a policy.
   struct Reported {
-    std::string state;   // with the reason, and of an error with its message
-    std::string fields;  // the message of FieldsServed, if that is False
+    std::string state;        // with the reason, and of an error with its message
+    std::string fields;       // the message of FieldsServed, if that is False
+    std::string definitions;  // that of DefinitionsApplied
   };
 
   /// The first state after a start is no change.
@@ -215,10 +216,13 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     const auto known = reported.find(key);
     const Reported before = known != reported.end() ? known->second : ReportedIn(policy);
     const Reported now{state.state + " " + state.reason + (state.error ? " " + state.message : ""),
-                       state.fields.value_or(before.fields)};
+                       state.fields.value_or(before.fields),
+                       state.definitions.value_or(before.definitions)};
     reported[key] = now;
     if (now.state != before.state) ReportState(key, ReferenceTo(policy), state);
     if (now.fields != before.fields) ReportFields(ReferenceTo(policy), before.fields, state);
+    if (now.definitions != before.definitions && !now.definitions.empty())
+      recorder.Warning(ReferenceTo(policy), "DefinitionsKept", now.definitions);
   }
 
   void ReportState(const std::string& key, const protocol::kube::ObjectReference& about,
@@ -241,15 +245,16 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
 
   /// What the status of an object says, of which nothing was reported by this process.
   static Reported ReportedIn(const PolicyObject& policy) {
-    std::string reason, error, fields;
+    std::string reason, error, fields, definitions;
     for (const Json& condition : ListAt(policy.object, "/status/conditions")) {
       const std::string type = TextAt(condition, "/type"), message = TextAt(condition, "/message");
       const bool is_true = TextAt(condition, "/status") == "True";
       if (type == "Ready") reason = TextAt(condition, "/reason");
       if (type == "Error" && is_true) error = " " + message;
       if (type == "FieldsServed" && !is_true) fields = message;
+      if (type == "DefinitionsApplied" && !is_true) definitions = message;
     }
-    return {api::compat::StateOfPolicy(policy.object) + " " + reason + error, fields};
+    return {api::compat::StateOfPolicy(policy.object) + " " + reason + error, fields, definitions};
   }
 
   protocol::kube::Api& api;

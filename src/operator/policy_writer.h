@@ -1,6 +1,6 @@
 // Writes what concerns the policies themselves: their status, an Event for each change of state, of
-// an error and of the fields that are not served, and the finalizer that holds a deleted policy
-// until what it caused was taken back.
+// an error, of the fields that are not served and of the definitions that stay as they were found,
+// and the finalizer that holds a deleted policy until what it caused was taken back.
 #pragma once
 
 #include <functional>

@@ -71,6 +71,13 @@ def test_unknown_fields_survive_at_every_depth(kubectl):
     assert kept["operator"]["runtimeClass"] == "nvidia" and kept["daemonsets"]["updateStrategy"] == "RollingUpdate"
 
 
+def test_a_cluster_policy_of_any_time_can_be_answered(kubectl):
+    """Objects that were stored before a section was required are validated as a whole with each write, also of their status."""
+    old = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "old"}, "spec": {"operator": {"defaultRuntime": "crio"}}}
+    kubectl.run("apply", "--server-side", "--validate=strict", "-f", "-", text=json.dumps(old))
+    kubectl.run("patch", "clusterpolicy", "old", "--subresource=status", "--type=merge", "-p", json.dumps({"status": {"state": "notReady"}}))
+
+
 def test_what_a_definition_forbids_is_refused(kubectl):
     assert "nodeSelector" in kubectl.run("apply", "-f", "-", text=driver("a", default=True, nodeSelector={"a": "b"}),
                                          good=False)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/cdi/spec.h"
 #include "base/core/strings.h"
 
 namespace penstock::adapter::kubelet {
@@ -75,7 +76,8 @@ class Answer {
  private:
   void NameByCdi(const VendorDevices& devices, const std::vector<AuxiliaryDevice>& auxiliary) {
     const std::string kind = node::cdi::KubeletKind(devices.dialect->cdi_kind());
-    for (const device::Facts* facts : devices.devices) cdi_.push_back(kind + "=" + facts->id);
+    for (const device::Facts* facts : devices.devices)
+      cdi_.push_back(kind + "=" + api::cdi::DeviceNameOf(facts->id));
     for (const AuxiliaryDevice& one : auxiliary)
       if (one.named) cdi_.push_back(Name(one));
   }

@@ -51,8 +51,7 @@ class ContainerAnswer : public testing::Test {
   }
 
   const device::testing::AcmeDialect acme_;
-  const device::Facts g1_ = device::testing::AcmeDevice(1, 4),
-                      g3_ = device::testing::AcmeDevice(3, 4);
+  device::Facts g1_ = device::testing::AcmeDevice(1, 4), g3_ = device::testing::AcmeDevice(3, 4);
   node::cdi::Written written_{
       .devices = {"G1", "G3"},
       .others = {"k8s.device-plugin.acme.com/extra=all", "k8s.device-plugin.acme.com/lane=7"}};
@@ -71,6 +70,13 @@ TEST_F(ContainerAnswer, ByCriTheEngineIsGivenNamesAndNothingElse) {
   // added all the same.
   EXPECT_THAT(edits.environment, ElementsAre(Pair("ACME", "nothing"), Pair("PIPE", "/pipe")));
   EXPECT_THAT(Mounts(edits), ElementsAre("/pipe:/run/pipe"));
+}
+
+TEST_F(ContainerAnswer, AnIdThatIsNoNameIsNamedAsInTheSpecification) {
+  g3_.id = "MIG-GPU-a/3/0";
+  EXPECT_THAT(Answer({DeviceList::kCdiCri}).cdi_devices,
+              ElementsAre("k8s.device-plugin.acme.com/gpu=G1",
+                          "k8s.device-plugin.acme.com/gpu=MIG-GPU-a_3_0"));
 }
 
 TEST_F(ContainerAnswer, ByAnnotationTheSameNamesStandInOneValue) {

@@ -48,6 +48,12 @@ std::string WhyNoDeviceName(std::string_view name) {
   return "";
 }
 
+std::string DeviceNameOf(std::string_view id) {
+  std::string name(id);
+  std::ranges::replace(name, '/', '_');
+  return name;
+}
+
 std::optional<QualifiedName> ParseName(std::string_view text) {
   const auto equals = text.find('=');
   if (equals == std::string_view::npos) return std::nullopt;

@@ -120,6 +120,9 @@ std::optional<QualifiedName> ParseName(std::string_view text);
 /// valid.
 std::string WhyNoKind(std::string_view kind);
 std::string WhyNoDeviceName(std::string_view name);
+/// An id as the name of a device: '/', which no name may have, becomes '_', as in the MIG devices
+/// of NVIDIA's drivers before 470, "MIG-GPU-.../3/0".
+std::string DeviceNameOf(std::string_view id);
 
 /// Returns the customary file name for a kind, without suffix: "nvidia.com-gpu".
 std::string FileName(std::string_view kind);

@@ -81,7 +81,7 @@ struct MetricsService {
   std::string interval, scrape_timeout;
   bool honor_labels = false;
   std::map<std::string, std::string> monitor_labels;
-  KubeJson relabelings;  ///< a list
+  KubeJson relabelings, metric_relabelings;  ///< lists
   bool operator==(const MetricsService&) const = default;
 };
 

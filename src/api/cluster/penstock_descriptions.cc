@@ -75,6 +75,7 @@ const std::map<std::string, std::string_view, std::less<>>& PenstockDescriptions
       {"services[].honorLabels", "Whether the metrics' own labels win over Prometheus'."},
       {"services[].monitorLabels", "Labels of the ServiceMonitor."},
       {"services[].relabelings", "Rules for the labels of targets, as in a ServiceMonitor."},
+      {"services[].metricRelabelings", "Rules for the series of targets, as in a ServiceMonitor."},
       {"nodeLabels", "What the nodes get besides what their agents write."},
       {"nodeLabels.labels", "Labels, written where the node has none of the key."},
       {"nodeLabels.annotations", "Annotations."},

@@ -80,6 +80,7 @@ void VisitFields(Visit& visit, T& service) {
   visit("honorLabels", service.honor_labels, {.if_any = true});
   visit("monitorLabels", service.monitor_labels, {.if_any = true});
   VisitKubeJson(visit, "relabelings", service.relabelings, base::Value::Kind::kList);
+  VisitKubeJson(visit, "metricRelabelings", service.metric_relabelings, base::Value::Kind::kList);
 }
 
 template <typename Visit, base::Of<NodeMarks> T>

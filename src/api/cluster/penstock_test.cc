@@ -58,7 +58,8 @@ constexpr char kEverything[] = R"({
                 "annotations": {"prometheus.io/scrape": "true"}, "serviceMonitor": true,
                 "interval": "15s", "scrapeTimeout": "1m30s", "honorLabels": true,
                 "monitorLabels": {"release": "prometheus"},
-                "relabelings": [{"action": "keep", "regex": "a"}]}],
+                "relabelings": [{"action": "keep", "regex": "a"}],
+                "metricRelabelings": [{"action": "drop", "regex": "b"}]}],
   "nodeLabels": {"labels": {"nvidia.com/gpu.deploy.driver": "true"},
                  "annotations": {"nvidia.com/gpu-driver-upgrade-enabled": "true"},
                  "present": "nvidia.com/gpu.present", "optOut": "nvidia.com/gpu.deploy.operands"},
@@ -93,6 +94,7 @@ TEST(Penstock, ReadsEveryField) {
   EXPECT_EQ(spec.services[0].node_port, 32500);
   EXPECT_EQ(spec.services[0].external_traffic_policy, "Local");
   EXPECT_EQ(spec.services[0].relabelings.text, R"([{"action":"keep","regex":"a"}])");
+  EXPECT_EQ(spec.services[0].metric_relabelings.text, R"([{"action":"drop","regex":"b"}])");
   EXPECT_EQ(spec.marks.opt_out_label, "nvidia.com/gpu.deploy.operands");
   EXPECT_TRUE(spec.privileged_namespace);
 }

@@ -60,9 +60,7 @@ const std::vector<PolicyKind>& PolicyKinds() {
 
 bool IsForeignDefinition(std::string_view name,
                          const std::map<std::string, std::string>& annotations) {
-  // Operators in Go write theirs with this annotation, also over the one that this operator
-  // applied.
-  return annotations.contains("controller-gen.kubebuilder.io/version") &&
+  return annotations.contains(std::string(kForeignDefinition)) &&
          std::ranges::any_of(PolicyKinds(), [&](const PolicyKind& kind) {
            return !kind.foreign_finalizer.empty() && name == kind.plural + "." + kind.group;
          });
@@ -112,7 +110,7 @@ const std::pair<std::string, std::string>& HostDriverMark() {
 std::string PortName(std::string_view service) {
   if (service == "nvidia-dcgm-exporter") return "gpu-metrics";
   if (service == "nvidia-dcgm") return "dcgm";
-  if (service == "nvidia-node-status-exporter") return "node-status-exporter";
+  if (service == "nvidia-node-status-exporter") return "node-status";
   return "metrics";
 }
 

@@ -43,6 +43,10 @@ const std::vector<PolicyKind>& PolicyKinds();
 /// On definitions: the release of the operator that has applied it.
 inline constexpr std::string_view kDefinitionVersion = "penstock.io/version";
 
+/// On definitions that an operator in Go has applied, also over the one of this operator: the
+/// release of the generator.
+inline constexpr std::string_view kForeignDefinition = "controller-gen.kubebuilder.io/version";
+
 /// Whether a definition ("deviceconfigs.amd.com") that a cluster has with these annotations is that
 /// of another operator, which may serve its own objects of the kind beside this one: it relies on
 /// the defaults of its schema, and its objects go with the definition.

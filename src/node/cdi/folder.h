@@ -25,7 +25,7 @@ std::vector<std::string> OwnFiles(const std::vector<std::string>& files,
 /// The kind under which the kubelet adapter names devices to engines:
 /// "k8s.device-plugin.nvidia.com/gpu", as NVIDIA's device plugin has it (internal/cdi), whose file
 /// the agent's file replaces. It differs from the kind for users, so that neither file can make the
-/// other's devices ambiguous. Its devices are named by id.
+/// other's devices ambiguous. Its devices are named by id (DeviceNameOf).
 std::string KubeletKind(std::string_view kind);
 bool IsKubeletKind(std::string_view kind);
 

@@ -125,7 +125,8 @@ class Listing {
   }
 
   void AddUnderItsNames(const Facts& device, const api::cdi::CdiEdits& edits) {
-    for (const std::string& name : input_.dialect->CdiNamesOf(device, options_.names)) {
+    for (const std::string& given : input_.dialect->CdiNamesOf(device, options_.names)) {
+      const std::string name = api::cdi::DeviceNameOf(given);
       if (const std::string why = api::cdi::WhyNoDeviceName(name); !why.empty()) {
         Remark(device, "its name '" + name + "' is not a valid CDI device name: " + why);
       } else {

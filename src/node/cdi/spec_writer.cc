@@ -2,6 +2,7 @@
 #include "node/cdi/spec_writer.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "api/cdi/transform.h"
@@ -74,7 +75,8 @@ class SpecFinder {
       return;
     }
     if (generated->narrow) specs_.push_back(std::move(*generated->narrow));
-    for (const auto& facts : subject.devices) ids_.insert(facts->id);
+    for (const auto& facts : subject.devices)
+      ids_.emplace(api::cdi::DeviceNameOf(facts->id), facts->id);
     Add(*generated, [this](const api::cdi::Device& device) { return ids_.contains(device.name); });
     for (const device::CdiClass& one : subject.dialect->CdiClasses()) {
       auto auxiliary = GenerateClass(one, input, places, options_);
@@ -94,8 +96,8 @@ class SpecFinder {
     for (const api::cdi::Spec& spec : specs_) {
       if (!IsKubeletKind(spec.kind) || !std::ranges::binary_search(kinds, spec.kind)) continue;
       for (const api::cdi::Device& device : spec.devices) {
-        if (ids_.contains(device.name)) {
-          outcome_.written.devices.insert(device.name);
+        if (const auto id = ids_.find(device.name); id != ids_.end()) {
+          outcome_.written.devices.insert(id->second);
         } else {
           outcome_.written.others.insert(spec.kind + "=" + device.name);
         }
@@ -146,7 +148,7 @@ class SpecFinder {
   Options options_;
   Outcome& outcome_;
   std::vector<api::cdi::Spec> specs_;
-  std::set<std::string> ids_;
+  std::map<std::string, std::string> ids_;  // by the names of their devices
 };
 
 Outcome UpdateSpecs(const CdiSpecWriter::Settings& settings, const std::vector<Subject>& subjects,

@@ -171,6 +171,25 @@ TEST_F(CdiSpecWriterTest, TheKubeletNamesDevicesByIdAndHasNoAll) {
   EXPECT_THAT(names, ElementsAre("G0", "G1"));
 }
 
+// NVIDIA's drivers before 470 name MIG devices so.
+TEST_F(CdiSpecWriterTest, AnIdThatIsNoNameIsWrittenAsOneAndPublishedAsItIs) {
+  OnLoop([&] {
+    auto devices = inventory::AcmeDevices(1, 1);
+    devices[0].id = "MIG-GPU-a/3/0";
+    inventory_.SetVendor(inventory::AcmeVendor());
+    inventory_.SetFacts("acme", devices, "pulled", base::WallTime{});
+  });
+  Begin();
+  const Written written = WaitForDevices({"MIG-GPU-a/3/0"});
+  EXPECT_THAT(written.devices, ElementsAre("MIG-GPU-a/3/0"));
+  EXPECT_THAT(written.remarks, IsEmpty());
+  const std::string path = folder_ / "cdi/k8s.device-plugin.acme.com-gpu.json";
+  const auto spec = api::cdi::Parse(os::ReadFile(path).value_or(""), path);
+  ASSERT_TRUE(spec.ok()) << spec.error().message();
+  ASSERT_EQ(spec->devices.size(), 1u);
+  EXPECT_EQ(spec->devices[0].name, "MIG-GPU-a_3_0");
+}
+
 // A driver may give a device that is divided no files of its own.
 TEST_F(CdiSpecWriterTest, TheNameOfADividedDeviceMeansAllItsParts) {
   SetDivided();

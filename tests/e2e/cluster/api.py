@@ -24,9 +24,10 @@ GROUPS = {"deployments": "apis/apps/v1", "replicasets": "apis/apps/v1",
           "leases": "apis/coordination.k8s.io/v1",
           "nodestates": "apis/penstock.io/v1alpha1", "penstocks": "apis/penstock.io/v1alpha1",
           "clusterpolicies": "apis/nvidia.com/v1", "nvidiadrivers": "apis/nvidia.com/v1alpha1",
-          "gpuclusters": "apis/nvidia.com/v1alpha1", "deviceconfigs": "apis/amd.com/v1alpha1"}
+          "gpuclusters": "apis/nvidia.com/v1alpha1", "deviceconfigs": "apis/amd.com/v1alpha1",
+          "servicemonitors": "apis/monitoring.coreos.com/v1", "customresourcedefinitions": "apis/apiextensions.k8s.io/v1"}
 # Cluster-scoped kinds.
-OF_THE_CLUSTER = {"nodes", "namespaces", "clusterroles", "nodestates", "penstocks", "clusterpolicies", "nvidiadrivers", "gpuclusters"}
+OF_THE_CLUSTER = {"nodes", "namespaces", "clusterroles", "nodestates", "penstocks", "clusterpolicies", "nvidiadrivers", "gpuclusters", "customresourcedefinitions"}
 
 
 class RequestFailed(RuntimeError):

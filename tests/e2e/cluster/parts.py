@@ -9,7 +9,7 @@ hash of everything it is built from. Prints the folders; a second run takes a mo
   peer/       kubelet-peer, the tests' own peer for the device plugin protocol
   kubelet-devices/  the kubelet's device manager alone
   tools/      helm, and NFD's master, worker and CRDs
-  monitor-definitions/  prometheus-operator's CRDs
+  monitor-definitions/, gpu-operator-definitions/  CRDs of prometheus-operator and of NVIDIA's GPU Operator
   images/     pause.tar, busybox.tar, debian.tar (a shell and this machine's C library, without any driver files)
 
 Needs root, apt, gcc, and the Go module proxy. Building Kubernetes takes about 6 minutes on two cores, 2.5 GB of memory and 4 GB of
@@ -36,8 +36,9 @@ import oci  # noqa: E402
 
 GO, GO_OLDER, GO_TOOLS = HERE / "go", HERE / "go-older", HERE / "go-tools"
 RELEASES = {"current": GO, "older": GO_OLDER}
-# A Go module, and its checksum in the format of go.sum.
+# Go modules, with their checksums in the format of go.sum.
 MONITORS = "github.com/prometheus-operator/prometheus-operator@v0.85.0", "h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s="
+GPU_OPERATOR = "github.com/NVIDIA/gpu-operator@v0.0.0-20250917190837-d73a0086a6ba", "h1:LoeqwWjR0h2WRyHXmyYCPVwM/dAdKKxjE8LzyyeuqHI="  # 25.3.4
 # Debian 12's own etcd, containerd and kubectl are too old (containerd 1.6 silently ignores CDI). Debian 13's packages need nothing newer than Debian 12's libc,
 # except its runc.
 PACKAGES = {"trixie": ["etcd-server", "containerd", "kubectl"], "bookworm": ["runc", "containernetworking-plugins", "busybox-static"]}
@@ -239,20 +240,30 @@ def images() -> Path:
     return target
 
 
-def monitor_definitions() -> Path:
-    """The folder of prometheus-operator's CRDs, one file each."""
-    target = cache() / "bench" / f"monitor-definitions-{key(*MONITORS)}"
+def of_module(name: str, module: tuple[str, str], folder: str) -> Path:
+    """The YAML files of a folder of a Go module."""
+    target = cache() / "bench" / f"{name}-{key(*module)}"
     with building(target) as scratch:
         if scratch:
-            module, checksum = MONITORS
+            version, checksum = module
             with tempfile.TemporaryDirectory(dir=scratch.parent) as outside:
-                said = subprocess.run(["go", "mod", "download", "-json", module], check=True, capture_output=True, text=True, cwd=outside,
+                said = subprocess.run(["go", "mod", "download", "-json", version], check=True, capture_output=True, text=True, cwd=outside,
                                       env=go_environment()).stdout
             about = json.loads(said)
-            assert about["Sum"] == checksum, f"{module} has the checksum {about['Sum']}, not {checksum}"
-            for definition in Path(about["Dir"], "example/prometheus-operator-crd").glob("*.yaml"):
-                shutil.copyfile(definition, scratch / definition.name)
+            assert about["Sum"] == checksum, f"{version} has the checksum {about['Sum']}, not {checksum}"
+            for file in Path(about["Dir"], folder).glob("*.yaml"):
+                shutil.copyfile(file, scratch / file.name)
     return target
+
+
+def monitor_definitions() -> Path:
+    """The folder of prometheus-operator's CRDs, one file each."""
+    return of_module("monitor-definitions", MONITORS, "example/prometheus-operator-crd")
+
+
+def gpu_operator_definitions() -> Path:
+    """The folder of the CRDs of NVIDIA's GPU Operator, one file each."""
+    return of_module("gpu-operator-definitions", GPU_OPERATOR, "config/crd/bases")
 
 
 class Parts:
@@ -271,4 +282,4 @@ class Parts:
 
 if __name__ == "__main__":
     parts = Parts()
-    print(parts.packages, containerd_older(), parts.kubernetes, kubernetes("older"), parts.peer, kubelet_devices(), parts.tools, parts.images, monitor_definitions(), sep="\n")
+    print(parts.packages, containerd_older(), parts.kubernetes, kubernetes("older"), parts.peer, kubelet_devices(), parts.tools, parts.images, monitor_definitions(), gpu_operator_definitions(), sep="\n")

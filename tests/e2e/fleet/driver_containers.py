@@ -89,9 +89,9 @@ def write_program(archive: Path, name: str, path: str, script: str):
     oci.Image(name, [path], [layer]).write(archive)
 
 
-def provide(fleet: Fleet, version: str, tag: str = "") -> str:
+def provide(fleet: Fleet, version: str, tag: str = "", repository: str = REPOSITORY) -> str:
     """Imports an image of this version on all nodes. Returns its name."""
-    name = f"{REPOSITORY}/driver:{tag or version}"
+    name = f"{repository}/driver:{tag or version}"
     archive = fleet.cluster.dir / f"driver-{tag or version}.tar"
     write_image(archive, fleet.programs, version, name)
     fleet.cluster.import_image(archive, len(fleet.nodes))

@@ -1,13 +1,17 @@
 """The chart gpu-operator on four nodes, as NVIDIA's instructions install theirs (walkthrough A): from a repository's index into a namespace made before,
-with a user's values; upgraded, rolled back, and uninstalled without a trace."""
+with a user's values; upgraded, rolled back, and uninstalled without a trace; and where NVIDIA's definitions and objects of users were there before."""
 import json
 import os
+import re
 import subprocess
 import sys
 
+import parts
 import pytest
+import yaml
 from actors import GPU, wait_for
-from fleet import ACCELERATORS, MACHINE, ROOT, Fleet, merged
+from driver_containers import BareNode
+from fleet import ACCELERATORS, MACHINE, ROOT, Fleet
 from operators import DEFINITIONS, MONITOR, UPGRADES, cluster_policy, state_of
 from test_install import ours
 
@@ -49,8 +53,11 @@ class Chart:
             ("get", "pods", "-o", "wide"), ("logs", "-l", "app=gpu-operator", "--tail=40"), ("get", "clusterpolicy,penstock", "-o", "yaml"))]
         return "\n".join(answer.stdout + answer.stderr for answer in answers)
 
+    def policy(self) -> dict:
+        return self.fleet.get("clusterpolicies", "cluster-policy")
+
     def state(self) -> str:
-        return state_of(self.fleet.get("clusterpolicies", "cluster-policy"))
+        return state_of(self.policy())
 
     def wait_ready(self, deadline: float = 240):
         wait_for(lambda: self.state() == "ready", deadline, "the ClusterPolicy to be ready", self.log)
@@ -69,6 +76,7 @@ def chart(fleet):
     finally:
         chart.server.kill()
         chart.server.wait()
+        fleet.kubectl("delete", "clusterpolicies,penstocks,nvidiadrivers", "--all", "--timeout=60s", check=False)  # what holds the definitions
         fleet.cluster.run("helm", "uninstall", RELEASE, "-n", NAMESPACE, "--no-hooks", "--ignore-not-found", check=False)
         fleet.kubectl("delete", "customresourcedefinition", *DEFINITIONS, "--ignore-not-found", "--timeout=60s", check=False)
 
@@ -172,9 +180,9 @@ def named(one: dict) -> tuple[str, ...]:
 def test_helm_uninstall_removes_also_what_an_operator_that_is_gone_has_left(chart, fleet, measure):
     """The operator's Deployment has no pod any more, so that nothing answers the deletion of its objects."""
     fleet.kubectl("apply", "--server-side", "-f", MONITOR)
-    values = merged(VALUES, {"extraObjects": EXTRA, "clusterPolicy": {"deployCR": False}, "penstock": {"cleanup": {"timeout": "5s"}}})
-    chart.values.write_text(json.dumps(values))
-    chart.helm("install", "--create-namespace", "--namespace", NAMESPACE, RELEASE, "nvidia/gpu-operator", "-f", chart.values)
+    more = chart.values.with_name("more.json")
+    more.write_text(json.dumps({"extraObjects": EXTRA, "clusterPolicy": {"deployCR": False}, "penstock": {"cleanup": {"timeout": "5s"}}}))
+    chart.helm("install", "--create-namespace", "--namespace", NAMESPACE, RELEASE, "nvidia/gpu-operator", "-f", chart.values, "-f", more)
     fleet.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": OF_USERS}))
     chart.wait_ready()
     fleet.wait_advertised(60)
@@ -197,3 +205,157 @@ def test_helm_uninstall_removes_also_what_an_operator_that_is_gone_has_left(char
     fleet.kubectl("delete", "-f", MONITOR, "--timeout=60s")
     fleet.kubectl("delete", "crd", *DEFINITIONS)
     fleet.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+@pytest.fixture
+def bare(fleet):
+    node = BareNode(fleet.nodes["n3"])
+    yield node
+    node.restore()
+
+
+def test_a_node_without_a_driver_says_so_and_the_others_are_ready(chart, fleet, bare, measure):
+    """Walkthrough A, with the chart's default `driver.enabled`: three nodes have a driver, which is adopted; the image for the fourth cannot be pulled."""
+    name = bare.node.name
+    others = sorted({*fleet.nodes} - {name})
+
+    def status() -> dict:
+        return chart.policy().get("status", {})
+
+    def condition() -> dict:
+        return next((one for one in status().get("conditions", ()) if one["type"] == "Ready"), {})
+
+    def said() -> bool:
+        nodes = status().get("nodes", {})
+        return nodes.get("byState") == {"notReady": 1, "ready": len(others)} and [(one["name"], one["reason"]) for one in nodes["notReady"]] == [(name, "NoDriver")]
+
+    def on_node() -> tuple[str, str]:
+        state = next((one for one in fleet.get("nodestate", name).get("status", {}).get("conditions", ()) if one["type"] == "Ready"), {})
+        mark = next((one for one in fleet.get("node", name)["status"]["conditions"] if one["type"] == "penstock.io/AcceleratorsReady"), {})
+        return f"{state.get('status')} {state.get('reason')}", f"{mark.get('status')} {mark.get('reason')}"
+
+    fleet.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=120s")  # of the scenario before
+    fleet.kubectl("create", "namespace", NAMESPACE)
+    with measure("helm install gpu-operator: three nodes ready, the fourth says that it has no driver", goal=10):
+        chart.helm("install", "--namespace", NAMESPACE, RELEASE, "nvidia/gpu-operator", "-f", chart.values)
+        wait_for(said, 240, "the ClusterPolicy to name the node without a driver", lambda: (status(), chart.log()))
+    wait_for(lambda: on_node() == ("False NoDriver", "False DriverFailed"), 60, "the node to say so itself", on_node)
+    fleet.wait_advertised(60, but={name: 0})
+    fleet.hold("user", others[0], 1)
+    fleet.wait_held("user")
+
+    def drivers() -> dict[str, str]:
+        pods = fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=nvidia-driver")["items"]
+        return {pod["spec"].get("nodeName"): pod["spec"]["containers"][0]["image"] for pod in pods}
+    wait_for(lambda: drivers().keys() == {name}, 60, "a driver's pod on the one node", drivers)
+    assert re.fullmatch("nvcr.io/nvidia/driver:[0-9.]+-[a-z]+[0-9.]+", drivers()[name])
+    wait_for(lambda: condition().get("reason") == "DriverNotReady" and name in condition()["message"] and "ImagePull" in json.dumps(status().get("drivers")), 120,
+             "the policy to say what prevents the driver", status)
+    assert {key: fleet.labels(key)["nvidia.com/gpu.deploy.driver"] for key in fleet.nodes} == dict.fromkeys(others, "pre-installed") | {name: "true"}
+    fleet.clear()
+    chart.helm("uninstall", "--namespace", NAMESPACE, RELEASE, "--wait", "--timeout", "240s")
+    fleet.kubectl("delete", "crd", *DEFINITIONS)
+
+
+NVIDIAS = parts.gpu_operator_definitions()
+POLICIES, NATIVES, POLICY = "clusterpolicies.nvidia.com", "penstocks.penstock.io", "gpu-cluster-policy"
+
+
+def found_before() -> list[dict]:
+    """NVIDIA's own definitions, that of ClusterPolicy with a field that is newer than Penstock, and Penstock's own definition of a later release."""
+    definitions = {one["metadata"]["name"]: one for file in NVIDIAS.glob("*.yaml") for one in yaml.safe_load_all(file.read_text()) if one}
+    [version] = definitions[POLICIES]["spec"]["versions"]
+    version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["devicePlugin"]["properties"]["newer"] = {"type": "object", "additionalProperties": {"type": "integer"}}
+    later = yaml.safe_load((ROOT / "deploy/crds/penstock.io_penstocks.yaml").read_text())
+    later["metadata"]["annotations"] = {"penstock.io/version": "999.0.0"}
+    return [*definitions.values(), later]
+
+
+def test_nvidias_definitions_and_users_objects_that_were_there_before_are_served_and_stay(chart, fleet):
+    """NVIDIA's definitions are replaced, a later one of Penstock stays and is named with a remedy that works; objects keep their spec, also a field of a definition
+    that is newer; after an uninstall they are as before, and NVIDIA's definitions can be applied again."""
+    def apply(*objects: dict):
+        file = fleet.cluster.dir / "before.json"
+        file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+        fleet.kubectl("apply", "--validate=strict", "-f", file)  # as NVIDIA's chart does
+
+    def get(kind: str, name: str) -> dict:
+        return fleet.get(kind, name)
+
+    def conditions(kind: str, name: str) -> dict[str, dict]:
+        return {one["type"]: one for one in get(kind, name).get("status", {}).get("conditions", ())}
+
+    def generator(name: str) -> str:
+        return get("customresourcedefinitions", name)["metadata"]["annotations"].get("controller-gen.kubebuilder.io/version", "")
+
+    def schema(definition: dict) -> dict:
+        return definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+    def is_ours(name: str) -> bool:
+        plural, _, group = name.partition(".")
+        ours = yaml.safe_load((ROOT / f"deploy/crds/{group}_{plural}.yaml").read_text())
+        return schema(get("customresourcedefinitions", name))["description"] == schema(ours)["description"]
+
+    definitions = found_before()
+    apply(*definitions)
+    for definition in definitions:
+        fleet.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{definition['metadata']['name']}")
+    sections = {key: {} for key in ("daemonsets", "toolkit", "gfd", "dcgm", "dcgmExporter", "nodeStatusExporter")}
+    policy = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": POLICY},
+              "spec": sections | {"operator": {"defaultRuntime": "containerd"}, "driver": {"enabled": False}, "devicePlugin": {"newer": {"a": 1}}}}
+    driver = {"apiVersion": "nvidia.com/v1alpha1", "kind": "NVIDIADriver", "metadata": {"name": "before"},
+              "spec": {"driverType": "gpu", "usePrecompiled": False, "image": "driver", "repository": "nvcr.io/nvidia", "version": "580.126.20", "nodeSelector": {"team": "none"}}}
+    apply(policy, driver)
+    before = {name: get(kind, name) for kind, name in (("clusterpolicies", POLICY), ("nvidiadrivers", "before"))}
+    assert before[POLICY]["spec"]["devicePlugin"]["newer"] == {"a": 1} and not is_ours(POLICIES)
+
+    fleet.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=120s")  # of the scenario before
+    fleet.kubectl("create", "namespace", NAMESPACE)
+    chart.helm("install", "--namespace", NAMESPACE, RELEASE, "nvidia/gpu-operator", "-f", chart.values, "--set", "clusterPolicy.deployCR=false")
+    wait_for(lambda: state_of(get("clusterpolicies", POLICY)) == "ready", 240, "the ClusterPolicy to be ready", chart.log)
+    fleet.wait_advertised(60)
+    assert is_ours(POLICIES) and is_ours("nvidiadrivers.nvidia.com") and generator(POLICIES)
+    said = conditions("clusterpolicies", POLICY)
+    assert "spec.devicePlugin.newer: " in said["FieldsServed"]["message"] and "DefinitionsApplied" not in said
+    wait_for(lambda: conditions("nvidiadrivers", "before").get("Ready", {}).get("reason") == "Ignored", 60, "the NVIDIADriver to be answered", chart.log)
+    fleet.kubectl("patch", "clusterpolicy", POLICY, "--type=merge", "-p", json.dumps({"spec": {"devicePlugin": {"env": [{"name": "FAIL_ON_INIT_ERROR", "value": "true"}]}}}))
+    assert get("clusterpolicies", POLICY)["spec"]["devicePlugin"]["newer"] == {"a": 1}
+
+    kept = conditions("penstocks", "penstock")["DefinitionsApplied"]
+    assert kept["status"] == "False" and "penstocks.penstock.io is of release 999.0.0" in kept["message"], kept
+    events = fleet.get("events", "-n", "default", "--field-selector", "involvedObject.kind=Penstock,reason=DefinitionsKept")["items"]
+    assert [event["message"] for event in events] == [kept["message"]], events
+    remedy = re.search("`kubectl (.*?)`", kept["message"])[1].split()
+    fleet.kubectl(*remedy)
+    fleet.kubectl("delete", "pod", "-n", NAMESPACE, "-l", "app=gpu-operator")  # its successor looks at once
+    wait_for(lambda: "DefinitionsApplied" not in conditions("penstocks", "penstock") and get("customresourcedefinitions", NATIVES)["metadata"]["annotations"]["penstock.io/version"] != "", 120,
+             "the operator's own definition", chart.log)
+
+    # Another program writes over ours; it is written again, and then there is nothing to write.
+    apply(*(one for one in definitions if one["metadata"]["name"] == POLICIES))
+    assert not is_ours(POLICIES)
+    for _ in range(2):
+        generations = {name: get("customresourcedefinitions", name)["metadata"]["generation"] for name in DEFINITIONS}
+        fleet.kubectl("delete", "pod", "-n", NAMESPACE, "-l", "app=gpu-operator")
+        wait_for(lambda: is_ours(POLICIES), 60, "the operator's definition of ClusterPolicy", chart.log)
+        wait_for(lambda: state_of(get("clusterpolicies", POLICY)) == "ready", 120, "the ClusterPolicy to be ready", chart.log)
+    now = {name: get("customresourcedefinitions", name)["metadata"]["generation"] for name in DEFINITIONS}
+    assert now == generations, "definitions were written although they agree"
+
+    chart.helm("uninstall", "--namespace", NAMESPACE, RELEASE, "--wait", "--timeout", "240s")
+    after = {name: get(kind, name) for kind, name in (("clusterpolicies", POLICY), ("nvidiadrivers", "before"))}
+    before[POLICY]["spec"]["devicePlugin"]["env"] = [{"name": "FAIL_ON_INIT_ERROR", "value": "true"}]
+    for name, one in after.items():
+        assert one["metadata"]["uid"] == before[name]["metadata"]["uid"] and "finalizers" not in one["metadata"], one["metadata"]
+        assert without_defaults(before[name]["spec"], one["spec"]) == before[name]["spec"], name
+    apply(*definitions[:-1])
+    assert not is_ours(POLICIES)
+    fleet.kubectl("label", "clusterpolicy", POLICY, "back=true")
+    assert get("clusterpolicies", POLICY)["spec"]["devicePlugin"]["newer"] == {"a": 1}
+    fleet.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+def without_defaults(before: dict, after: dict) -> dict:
+    """`after` with the keys that it had `before`: a definition adds its own defaults."""
+    return {key: without_defaults(before[key], value) if isinstance(value, dict) and isinstance(before[key], dict) else value for key, value in after.items()
+            if key in before}

@@ -82,22 +82,22 @@ def dcgm(a100):
         a100.cluster.api.merge("node", "n4", {"metadata": {"labels": {DCGM: None, NVSM: None}}})
 
 
-def deploy(fleet, replicas: int):
+def deploy(fleet, replicas: int, product: str = PRODUCT):
     container = {"name": "main", "image": "registry.local/busybox:1", "imagePullPolicy": "Never", "command": ["sh", "-c", "exec sleep 100000"],
                  "resources": {"limits": {GPU: 1}}}
-    spec = {"nodeSelector": {"nvidia.com/gpu.product": PRODUCT}, "terminationGracePeriodSeconds": 0, "containers": [container]}
+    spec = {"nodeSelector": {"nvidia.com/gpu.product": product}, "terminationGracePeriodSeconds": 0, "containers": [container]}
     fleet.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "cuda-vectoradd"},
                   "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "cuda-vectoradd"}},
                            "template": {"metadata": {"labels": {"app": "cuda-vectoradd"}}, "spec": spec}}})
 
 
-def divide_by_label(fleet, measure) -> dict[str, set[str]]:
+def divide_by_label(fleet, measure, product: str = PRODUCT) -> dict[str, set[str]]:
     """Walkthrough E on a node with the strategy single, however its agent was installed. Returns what the kubelet gave to which pod."""
     with measure("a node is labelled: seven MIG devices on the Node object"):
         ask(fleet, "all-1g.5gb")
         wait_layout(fleet, "success", gpu=7)
-    fleet.watch.wait(lambda nodes: nodes["n4"]["metadata"]["labels"].get("nvidia.com/gpu.product") == PRODUCT, 60, "the product of the instances")
-    deploy(fleet, 8)
+    fleet.watch.wait(lambda nodes: nodes["n4"]["metadata"]["labels"].get("nvidia.com/gpu.product") == product, 60, "the product of the instances")
+    deploy(fleet, 8, product)
     wait_for(lambda: running(fleet, "cuda-vectoradd") == 7, 120, "seven pods to run", lambda: fleet.kubectl("get", "pods").stdout)
     wait_one_waits(fleet, "cuda-vectoradd")
     gave = fleet.nodes["n4"].kubelet_gave()

@@ -1,4 +1,6 @@
 """The operator on four nodes: from a ClusterPolicy, as people have it, to GPUs, and from a DeviceConfig to AMD's; what it writes, and what it takes back."""
+import json
+import re
 import sys
 import time
 
@@ -100,6 +102,36 @@ def test_service_monitors_come_and_go_with_their_field(ready, fleet):
     ready.wait_state("ready")
 
 
+def test_the_service_of_the_node_status_exporter_leads_to_its_metrics(ready, fleet):
+    name = "nvidia-node-status-exporter"
+
+    def page() -> str:  # by the Service's name and that of its port
+        return fleet.kubectl("get", "--raw", f"/api/v1/namespaces/{NAMESPACE}/services/{name}:node-status/proxy/metrics", check=False).stdout
+
+    def there() -> str:
+        return fleet.kubectl("get", "service,servicemonitor", "-n", NAMESPACE, "-o", "name", check=False).stdout
+
+    assert name not in there()
+    ready.apply(cluster_policy(nodeStatusExporter={"enabled": True}))
+    wait_for(lambda: fleet.kubectl("get", "servicemonitor", "-n", NAMESPACE, name, check=False).returncode == 0, 60, "the ServiceMonitor", ready.log)
+    service = fleet.get("service", name, "-n", NAMESPACE)
+    assert service["metadata"]["labels"]["app"] == name and [port["port"] for port in service["spec"]["ports"]] == [8000]
+    monitor = fleet.get("servicemonitor", name, "-n", NAMESPACE)["spec"]
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    [endpoint] = monitor["endpoints"]
+    assert endpoint["port"] == service["spec"]["ports"][0]["name"] == "node-status"
+    [rule] = endpoint["metricRelabelings"]
+
+    def kept() -> set[str]:  # of one of the agents
+        families = {re.split("[{ ]", line)[0] for line in page().splitlines() if line and not line.startswith("#")}
+        return {family for family in families if re.fullmatch(rule["regex"], family)}
+    wanted = {f"gpu_operator_node_{name}" for name in ("driver_ready", "toolkit_ready", "plugin_ready", "driver_validation", "device_plugin_devices_total")}
+    wait_for(lambda: wanted <= kept(), 120, "the metrics, through the Service", lambda: (page(), ready.log()))
+    ready.apply(cluster_policy())
+    wait_for(lambda: name not in there(), 60, "Service and ServiceMonitor to be gone", there)
+    ready.wait_state("ready")
+
+
 def test_the_namespace_admits_privileged_pods_if_the_policy_says_so(ready, fleet):
     def labels() -> dict:
         return fleet.get("namespace", NAMESPACE)["metadata"]["labels"]
@@ -140,11 +172,49 @@ READY = {"state": "ready", "Ready": ("True", "Reconciled"), "Error": ("False", "
 REMARKS, NOT_SERVED = ("True", "ServedWithRemarks"), ("False", "FieldsNotServed")
 
 
+def made(operator, name: str = "cluster-policy") -> dict:
+    """What the operator made of the policies."""
+    def get(*words) -> dict:
+        return operator.fleet.get(*words, "-n", NAMESPACE)
+    pods = get("daemonset", "penstock-agent")["spec"]["template"]
+    monitors = {one["metadata"]["name"]: one for one in get("servicemonitors")["items"]}
+    return {"pods": pods, "configuration": yaml.safe_load(get("configmap", "penstock-agent")["data"]["node.yaml"]), "monitors": monitors,
+            "services": {one["metadata"]["name"] for one in get("services")["items"]}, "fields": operator.condition("FieldsServed", name=name)["message"]}
+
+
+def tolerates_gpus(operator) -> bool:
+    found = made(operator)["pods"]["spec"]
+    return {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in found["tolerations"] and found["priorityClassName"] == "system-node-critical"
+
+
+def asks_the_engine_of_k3s(operator) -> bool:
+    found = made(operator)
+    return found["configuration"]["containers"]["engineSocket"] == "/run/k3s/containerd/containerd.sock" and "spec.toolkit.env[CONTAINERD_CONFIG]" in found["fields"]
+
+
+def answers_virtual_machines(operator) -> bool:
+    fields = made(operator)["fields"]
+    return all(f"spec.{field}: " in fields for field in ("sandboxWorkloads.enabled", "cdi.nriPluginEnabled", "gds.enabled", "gdrcopy.enabled"))
+
+
+def serves_series_of_pods(operator) -> bool:
+    found = made(operator)
+    monitor = found["monitors"].get("nvidia-dcgm-exporter", {})
+    return (monitor.get("metadata", {}).get("labels", {}).get("release") == "prometheus" and monitor["spec"]["endpoints"][0]["interval"] == "15s"
+            and "nvidia-node-status-exporter" in found["services"] & set(found["monitors"]) and "holderLabels" in found["configuration"]["telemetry"]
+            and "spec.migManager.env[WITH_REBOOT]" in found["fields"])
+
+
+EFFECTS = {"chart": tolerates_gpus, "k3s": asks_the_engine_of_k3s, "virtual-machines": answers_virtual_machines, "time-slicing": serves_series_of_pods}
+
+
 def test_every_sample_is_accepted_unchanged_and_answered(ready, fleet):
     """One after the other in the place of one policy, which the others below another name take over. What a sample names and this cluster lacks is said."""
     for sample, served in (("chart", REMARKS), ("k3s", REMARKS), ("virtual-machines", NOT_SERVED), ("time-slicing", NOT_SERVED)):
         applied = Applied(ready, f"cluster-policy/{sample}")
         applied.wait(**READY, FieldsServed=served)
+        effect = EFFECTS[sample]
+        wait_for(lambda effect=effect: effect(ready), 60, f"what {sample} asks for", lambda: (made(ready), ready.log()))
 
     def named() -> list[bool]:
         return ["time-slicing-config-all" in str(one.get("status", {}).get("conditions")) for one in fleet.get("nodestates")["items"]]
@@ -158,6 +228,39 @@ def test_every_sample_is_accepted_unchanged_and_answered(ready, fleet):
     ready.delete("nvidiadrivers", driver.name, "--timeout=60s")
     ready.apply(cluster_policy())
     ready.delete("clusterpolicies", bundle.name, "--timeout=60s")
+    ready.wait_state("ready")
+
+
+def test_an_object_that_an_operator_of_2022_stored_is_read_and_takes_effect(ready, fleet):
+    """The sample `old` under a definition without a schema, as those were: it lacks sections that are required now, and has fields that are gone. Stored
+    objects are not validated again."""
+    definition = "clusterpolicies.nvidia.com"
+    schema = [{"op": "replace", "path": "/spec/versions/0/schema", "value": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]
+
+    def has_schema() -> bool:
+        return "properties" in fleet.get("customresourcedefinitions", definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+    assert made(ready)["configuration"].get("labels", {}).get("node") is not False
+    ready.delete("clusterpolicies", "cluster-policy", "--timeout=60s")
+    fleet.kubectl("patch", "crd", definition, "--type=json", "-p", json.dumps(schema))
+    old = yaml.safe_load((SAMPLES / "cluster-policy/old.yaml").read_text())
+    name = old["metadata"]["name"]
+    del old["metadata"]["resourceVersion"]  # which no new object has
+    wait_for(lambda: fleet.kubectl("create", "-f", "-", input=json.dumps(old), check=False).returncode == 0 or fleet.get("clusterpolicies")["items"], 60, "the old object to be stored")
+    fleet.kubectl("delete", "pod", "-n", NAMESPACE, "-l", f"app={OPERATOR}")  # an operator looks at definitions when it starts
+    wait_for(has_schema, 120, "the operator's definition", ready.log)
+    ready.wait_state("ready", name=name)
+    fields = ready.condition("FieldsServed", name=name)
+    assert fields["reason"] == "FieldsNotServed"
+    for field in ("gpuFeatureDiscovery", "operator.defaultRuntime", "operator.initContainer", "psp.enabled", "dcgm.enabled", "operator.validator", "nodeStatus"):
+        assert f"spec.{field}: " in fields["message"], (field, fields)
+    found = made(ready, name)
+    assert found["configuration"]["labels"]["node"] is False, "gpuFeatureDiscovery.enabled: false"  # "off", as YAML 1.1 reads it
+    assert "nvidia-dcgm-exporter" in found["services"]  # enabled unless an object says otherwise
+    kept = fleet.get("clusterpolicies", name)["spec"]
+    assert kept["nodeStatus"] == {"enabled": True} and kept["gpuFeatureDiscovery"] == {"enabled": False}
+    ready.delete("clusterpolicies", name, "--timeout=60s")
+    ready.apply(cluster_policy())
     ready.wait_state("ready")
 
 

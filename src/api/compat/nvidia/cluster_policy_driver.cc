@@ -45,7 +45,7 @@ void ReplaceDriverArguments(PolicyWork& work, const Value& value) {
 
 std::vector<ResourceField> DriverFields() {
   std::vector<ResourceField> fields = {
-      {.path = "driver", .type = kMap, .required = true},
+      {.path = "driver", .type = kMap},
       {.path = "driver.enabled",
        .type = kBool,
        .text = "Whether there is a driver in containers, for all nodes that no other one selects.",

@@ -139,6 +139,22 @@ void AddSeriesFields(std::vector<ResourceField>& fields) {
                     .apply = SetJobDirectory});
 }
 
+/// The families of the exporter are on the agents' one page. A monitor takes these alone: the
+/// others would be there twice, in the job of nvidia-dcgm-exporter, too; nor do annotations have a
+/// page scraped twice.
+void EnableStatusExporter(PolicyWork& work, const Value& value) {
+  work.spec.node.validation.exporter_names = value.boolean;
+  if (!value.boolean) return;
+  MetricsService service{.name = "nvidia-node-status-exporter",
+                         .port = 8000,
+                         .labels = {{"app", "nvidia-node-status-exporter"}},
+                         .monitor = true};
+  if (!work.On("dcgmExporter.enabled")) service.annotations = {{"prometheus.io/scrape", "true"}};
+  service.metric_relabelings.text =
+      R"([{"sourceLabels":["__name__"],"regex":"gpu_operator_.*","action":"keep"}])";
+  work.spec.services.push_back(std::move(service));
+}
+
 void SetCounters(PolicyWork& work, const Value& value) {
   SetMapName(work, value, work.spec.config_maps.counters);
 }
@@ -147,12 +163,12 @@ void SetCounters(PolicyWork& work, const Value& value) {
 
 std::vector<ResourceField> MonitoringFields() {
   std::vector<ResourceField> fields = {
-      {.path = "dcgm", .type = kMap, .required = true},
+      {.path = "dcgm", .type = kMap},
       {.path = "dcgm.enabled", .type = kBool, .topic = &kHostEngine},
       {.path = "dcgm.hostPort", .type = kInt, .topic = &kHostEngine},
   };
   AddOperand(fields, "dcgm", {.topic = &kHostEngine});
-  fields.push_back({.path = "dcgmExporter", .type = kMap, .required = true});
+  fields.push_back({.path = "dcgmExporter", .type = kMap});
   fields.push_back({.path = "dcgmExporter.enabled",
                     .type = kBool,
                     .text = "Whether there is the Service nvidia-dcgm-exporter, and DCGM's names "
@@ -180,15 +196,15 @@ std::vector<ResourceField> MonitoringFields() {
                     .apply = SetCounters});
   AddServiceFields(fields);
   AddSeriesFields(fields);
-  fields.push_back({.path = "nodeStatusExporter", .type = kMap, .required = true});
+  fields.push_back({.path = "nodeStatusExporter", .type = kMap});
   fields.push_back({.path = "nodeStatusExporter.enabled",
                     .type = kBool,
-                    .text =
-                        "Whether the metrics on port 9400 have the families gpu_operator_node_*, "
-                        "too (validation.exporterNames). Nothing listens on port 8000.",
-                    .apply = [](PolicyWork& work, const Value& value) {
-                      work.spec.node.validation.exporter_names = value.boolean;
-                    }});
+                    .text = "Whether the agents' page has the families gpu_operator_node_* "
+                            "(validation.exporterNames), and there is the Service "
+                            "nvidia-node-status-exporter, port 8000, which leads to that page, "
+                            "with a ServiceMonitor for these families where the cluster has this "
+                            "kind.",
+                    .apply = EnableStatusExporter});
   AddOperand(fields, "nodeStatusExporter", AgentBlock());
   return fields;
 }

@@ -19,9 +19,9 @@ void AddConfig(std::vector<ResourceField>& fields, const std::string& section) {
 }
 
 /// An operand with `enabled`.
-void AddServed(std::vector<ResourceField>& fields, const std::string& section, bool required,
+void AddServed(std::vector<ResourceField>& fields, const std::string& section,
                std::string_view text, ApplyField apply, OperandBlock block) {
-  fields.push_back({.path = section, .type = kMap, .required = required});
+  fields.push_back({.path = section, .type = kMap});
   fields.push_back(
       {.path = section + ".enabled", .type = kBool, .text = text, .unset = "true", .apply = apply});
   AddOperand(fields, section, block);
@@ -67,7 +67,7 @@ std::vector<ResourceField> PluginFields() {
   OperandBlock block = AgentBlock();
   block.apply_variables = PluginVariables;
   block.apply_arguments = PluginArguments;
-  AddServed(fields, "devicePlugin", true,
+  AddServed(fields, "devicePlugin",
             "Whether the agent offers GPUs to the kubelet (allocators.kubelet.enabled).",
             EnablePlugin, block);
   AddConfig(fields, "devicePlugin");
@@ -104,7 +104,7 @@ std::vector<ResourceField> LayoutFields() {
   OperandBlock block = AgentBlock();
   block.variables = &kItemsElsewhere;
   block.apply_variables = LayoutVariables;
-  AddServed(fields, "migManager", false,
+  AddServed(fields, "migManager",
             "Whether the agent divides GPUs as the label nvidia.com/mig.config asks "
             "(parts.byLabel).",
             EnableLayouts, block);
@@ -156,7 +156,7 @@ std::vector<ResourceField> OperandFields() {
   std::vector<ResourceField> fields;
   OperandBlock toolkit = AgentBlock();
   toolkit.apply_variables = ToolkitVariables;
-  AddServed(fields, "toolkit", true,
+  AddServed(fields, "toolkit",
             "Whether the agent configures its node's container engine: CDI where it is off, and "
             "the handler nvidia (containers.configureEngine: runtime).",
             EnableToolkit, toolkit);
@@ -171,8 +171,8 @@ std::vector<ResourceField> OperandFields() {
   discovery.apply_arguments = DiscoveryArguments;
   for (auto& more : {PluginFields(), LayoutFields()})
     fields.insert(fields.end(), more.begin(), more.end());
-  AddServed(fields, "gfd", true, "Whether the agent labels its node (labels.node).",
-            EnableDiscovery, discovery);
+  AddServed(fields, "gfd", "Whether the agent labels its node (labels.node).", EnableDiscovery,
+            discovery);
   const auto checks = ValidatorFields();
   fields.insert(fields.end(), checks.begin(), checks.end());
   return fields;

@@ -95,7 +95,7 @@ void SetPodSecurityContext(PolicyWork& work, const Value& value) {
 
 std::vector<ResourceField> DaemonsetFields() {
   return {
-      {.path = "daemonsets", .type = kMap, .required = true},
+      {.path = "daemonsets", .type = kMap},
       {.path = "daemonsets.labels",
        .type = kTextMap,
        .text = "Labels of the agents' and the driver's pods.",
@@ -195,7 +195,7 @@ std::vector<ResourceField> HostFields() {
 
 std::vector<ResourceField> OperatorFields() {
   std::vector<ResourceField> fields = {
-      {.path = "operator", .type = kMap, .required = true},
+      {.path = "operator", .type = kMap},
       {.path = "operator.runtimeClass",
        .text = "Name of the RuntimeClass whose handler the agent configures, beside nvidia-cdi and "
                "nvidia-legacy.",

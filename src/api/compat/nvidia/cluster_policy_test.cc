@@ -303,6 +303,23 @@ TEST(ClusterPolicy, HasTheFilesOfTheValidatorAndOnRequestItsMetrics) {
       Translated("  nodeStatusExporter: {enabled: true}\n").spec.node.validation.exporter_names);
 }
 
+TEST(ClusterPolicy, HasTheServiceOfTheNodeStatusExporterOnRequest) {
+  EXPECT_EQ(Translated("  gfd: {}\n").spec.services.size(), 1u);
+  const PenstockSpec spec = Translated("  nodeStatusExporter: {enabled: true}\n").spec;
+  ASSERT_EQ(spec.services.size(), 2u);
+  const MetricsService& service = spec.services[1];
+  EXPECT_EQ(service.name, "nvidia-node-status-exporter");
+  EXPECT_EQ(service.port, 8000);
+  EXPECT_THAT(service.labels, ElementsAre(Pair("app", "nvidia-node-status-exporter")));
+  EXPECT_TRUE(service.monitor);
+  EXPECT_THAT(service.metric_relabelings.text, HasSubstr(R"("regex":"gpu_operator_.*")"));
+  EXPECT_THAT(service.annotations, IsEmpty()) << "the page would be scraped twice";
+  const PenstockSpec alone =
+      Translated("  dcgmExporter: {enabled: false}\n  nodeStatusExporter: {enabled: true}\n").spec;
+  ASSERT_EQ(alone.services.size(), 1u);
+  EXPECT_THAT(alone.services[0].annotations, ElementsAre(Pair("prometheus.io/scrape", "true")));
+}
+
 TEST(ClusterPolicy, MarksNodesWhoseDriverIsUpgradedByItself) {
   EXPECT_THAT(Translated("  driver: {upgradePolicy: {autoUpgrade: true}}\n").spec.marks.annotations,
               ElementsAre(Pair("nvidia.com/gpu-driver-upgrade-enabled", "true")));

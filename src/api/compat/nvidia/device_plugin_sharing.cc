@@ -22,6 +22,7 @@ constexpr std::string_view kMigPrefix = "nvidia.com/mig-";
 constexpr std::string_view kSharedSuffix = ".shared";
 constexpr std::size_t kLongestResource = 63;
 constexpr std::int64_t kMaxDevices = 1024;
+constexpr std::size_t kMostEntries = 1000;
 constexpr bool kExactNames = true;  // for maps that the plugin reads with functions of its own
                                     // (UnmarshalJSON in api/config/v1)
 
@@ -216,6 +217,16 @@ void Add(Placed placed, std::vector<Placed>& rules, Notes& notes) {
   if (placed.rule.replicas > same->rule.replicas) *same = std::move(placed);
 }
 
+/// How many entries of a list are read: none of a list that is too long, which is a problem. Rules
+/// are compared with each other.
+std::size_t EntriesOf(const Value& list, MapReader& reader, std::string_view key) {
+  const std::size_t size = list.list->size();
+  if (size <= kMostEntries) return size;
+  reader.Problem(key, "has " + std::to_string(size) + " entries; at most " +
+                          std::to_string(kMostEntries) + " are read");
+  return 0;
+}
+
 /// Reads all entries of a strategy, in the file's order. A map without entries is a problem.
 std::vector<Placed> ReadStrategy(const Value& map, Strategy strategy, PluginFiles files,
                                  Notes& notes) {
@@ -235,7 +246,7 @@ std::vector<Placed> ReadStrategy(const Value& map, Strategy strategy, PluginFile
     if (list->list->empty())
       reader.Problem("resources",
                      "is empty; leave \"" + std::string(strategy.key) + "\" out to share nothing");
-    for (std::size_t i = 0; i < list->list->size(); ++i)
+    for (std::size_t i = 0, n = EntriesOf(*list, reader, "resources"); i < n; ++i)
       if (auto rule = ReadEntry((*list->list)[i], base::Item(where + ".resources", i), strategy,
                                 files, notes))
         Add(*std::move(rule), rules, notes);
@@ -310,7 +321,7 @@ void ReadResources(MapReader& top, const Context& context) {
     gpus = nullptr;
   if (const Value* list = gpus) {
     context.config.resources.clear();
-    for (std::size_t i = 0; i < list->list->size(); ++i) {
+    for (std::size_t i = 0, n = EntriesOf(*list, resources, "gpus"); i < n; ++i) {
       const std::string where = base::Item("resources.gpus", i);
       if (const auto rule = ReadPattern((*list->list)[i], where, notes))
         AddGpuPattern(*rule, where, context);
@@ -318,7 +329,7 @@ void ReadResources(MapReader& top, const Context& context) {
   }
   if (const Value* list = resources.List("mig")) {
     std::vector<std::string> differ;
-    for (std::size_t i = 0; i < list->list->size(); ++i) {
+    for (std::size_t i = 0, n = EntriesOf(*list, resources, "mig"); i < n; ++i) {
       const std::string where = base::Item("resources.mig", i);
       const auto rule = ReadPattern((*list->list)[i], where, notes);
       if (rule && rule->name != std::string(kMigPrefix) + rule->pattern)

@@ -835,6 +835,20 @@ TEST(DevicePluginConfig, WhatPeopleCopyDoesWhatItSays) {
               ElementsAre(Sliced(2, "nvidia.com/mig-1g.5gb")));
 }
 
+TEST(DevicePluginConfig, AListWithMoreEntriesThanAnyMachineNeedsIsRefusedWithOneError) {
+  std::string shares = "version: v1\nsharing: {timeSlicing: {resources: [",
+              patterns = "version: v1\nresources: {mig: [";
+  for (int i = 0; i < 1001; ++i) {
+    shares += "{name: nvidia.com/gpu, replicas: 2, rename: nvidia.com/gpu},";
+    patterns += "{pattern: 1g.5gb, name: nvidia.com/mig-1g.5gb},";
+  }
+  const std::string error = ErrorOf(shares + "]}}\n");
+  EXPECT_THAT(error,
+              HasSubstr("sharing.timeSlicing.resources: has 1001 entries; at most 1000 are read"));
+  EXPECT_EQ(std::ranges::count(error, '\n'), 0) << error;
+  EXPECT_THAT(ErrorOf(patterns + "]}\n"), HasSubstr("resources.mig: has 1001 entries"));
+}
+
 TEST(DevicePluginConfig, WhatIsTranslatedIsAValidNodeConfigAndReadsBack) {
   for (const char* text :
        {kTimeSlicing, kReadmeTimeSlicing, kReadmeMps, kA100, kA100Fine, kT4, kAny}) {

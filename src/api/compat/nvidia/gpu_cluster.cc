@@ -65,7 +65,6 @@ std::vector<ResourceField> CommonFields() {
       continue;
     ResourceField copy = field;
     copy.apply = nullptr;
-    copy.required = false;
     copy.text = "";
     copy.topic = field.type == kMap ? nullptr : &kClaims;
     fields.push_back(copy);

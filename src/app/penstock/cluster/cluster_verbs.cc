@@ -35,7 +35,8 @@ PROGRAM policies -w
 PROGRAM policies -o json | jq -r '.policies[] | select(.status.state != "ready") | .name')";
 
 constexpr char kExplainExamples[] = R"(PROGRAM explain gpu-1
-PROGRAM explain gpu-1 -o json | jq -r '.findings[].next')";
+PROGRAM explain gpu-1 -o json | jq -r '.findings[].next'
+PROGRAM explain --pod ml/train    # which label no node has, and the nearest value)";
 
 base::WallTime Now() { return std::chrono::system_clock::now(); }
 
@@ -218,6 +219,14 @@ Result<std::string> ExplainText(const ApiServer& server, const Common& common,
                        : ShowExplanation(explanation, common.style(), Now());
 }
 
+Result<std::string> PlacementText(const ApiServer& server, const Common& common,
+                                  const std::string& space, const std::string& name) {
+  ASSIGN(const Json pod, GetObject(server, kinds::Pods(), space, name));
+  ASSIGN(const auto nodes, ListObjects(server, kinds::Nodes()));
+  const analysis::PodPlacement placement = analysis::Place(pod, nodes);
+  return common.json() ? PlacementToJson(placement) : ShowPlacement(placement, common.style());
+}
+
 Result<std::string> NodeStatusText(const ApiServer& server, const Common& common,
                                    const std::string& node) {
   if (!node.empty()) return StatusOfOne(server, common, node);
@@ -303,28 +312,41 @@ Verb PoliciesVerb(const Common& common, const std::string& program) {
 Verb ExplainVerb(const Common& common, const std::string& program) {
   struct Given {
     ClusterOptions cluster;
-    std::string node;
+    std::string node, pod;
   };
   const auto given = std::make_shared<Given>();
-  Verb verb{.name = "explain",
-            .summary = "Explain why a node has the capacity that it has, and what to do next",
-            .examples = ForProgram(kExplainExamples, program),
-            .exit_status = "0 shown, 1 the cluster could not be queried, or has no such node",
-            .options = {Argument("NODE", &given->node, "the node's name"),
-                        Value("--node", &given->cluster.node, "NODE", "the same as the argument")
-                            .Excludes({"NODE"})},
-            .formats = command::PlainFormats(),
-            .check = [given]() -> base::Status {
-              if (given->cluster.node.empty()) given->cluster.node = given->node;
-              if (!given->cluster.node.empty()) return {};
-              return Error(Code::kInvalidArgument, "NODE is missing: the name of a node");
-            },
-            .show =
-                [&common, given] {
-                  return Ask(Completed(given->cluster, common), [&](const ApiServer& server) {
-                    return ExplainText(server, common, given->cluster.node);
-                  });
-                }};
+  Verb verb{
+      .name = "explain",
+      .summary =
+          "Explain why a node has the capacity that it has, or why no node can have a "
+          "pod, and what to do next",
+      .examples = ForProgram(kExplainExamples, program),
+      .exit_status = "0 shown, 1 the cluster could not be queried, or has no such object",
+      .options = {Argument("NODE", &given->node, "the node's name"),
+                  Value("--node", &given->cluster.node, "NODE", "the same as the argument")
+                      .Excludes({"NODE"}),
+                  Value("--pod", &given->pod, "[NAMESPACE/]NAME",
+                        "a pod instead of a node [of the context's namespace]")
+                      .Excludes({"NODE", "--node"})},
+      .formats = command::PlainFormats(),
+      .check = [given]() -> base::Status {
+        if (given->cluster.node.empty()) given->cluster.node = given->node;
+        if (!given->cluster.node.empty() || !given->pod.empty()) return {};
+        return Error(Code::kInvalidArgument,
+                     "NODE is missing: the name of a node, or a pod with --pod");
+      },
+      .show = [&common, given]() -> Result<Shown> {
+        ASSIGN(const Cluster cluster, FindCluster(Completed(given->cluster, common)));
+        const auto slash = given->pod.find('/');
+        const bool is_named = slash != std::string::npos;
+        ASSIGN(const std::string text,
+               given->pod.empty()
+                   ? ExplainText(cluster.server, common, given->cluster.node)
+                   : PlacementText(cluster.server, common,
+                                   is_named ? given->pod.substr(0, slash) : cluster.namespace_name,
+                                   is_named ? given->pod.substr(slash + 1) : given->pod));
+        return Shown(text);
+      }};
   AddClusterOptions(verb, given->cluster);
   return verb;
 }

@@ -78,6 +78,21 @@ std::string Headline(const analysis::Explanation& explanation, base::WallTime no
   return text + "\n\n";
 }
 
+std::string Findings(const std::vector<analysis::ExplainFinding>& findings, const Style& style) {
+  std::string text;
+  for (const analysis::ExplainFinding& finding : findings)
+    text += "\n" + Paint(Printable(finding.what), Color::kYellow, style) +
+            "\n  next: " + Printable(finding.step) + "\n";
+  return text;
+}
+
+Json FindingsToJson(const std::vector<analysis::ExplainFinding>& findings) {
+  Json all = Json::array();
+  for (const analysis::ExplainFinding& one : findings)
+    all.push_back({{"what", one.what}, {"next", one.step}});
+  return all;
+}
+
 }  // namespace
 
 std::string ShowExplanation(const analysis::Explanation& explanation, const Style& style,
@@ -86,14 +101,11 @@ std::string ShowExplanation(const analysis::Explanation& explanation, const Styl
                      Configuration(explanation, now) + Pods(explanation.pods);
   if (explanation.findings.empty())
     return text + "\n" + Paint("nothing is wrong", Color::kGreen, style) + "\n";
-  for (const analysis::ExplainFinding& finding : explanation.findings)
-    text += "\n" + Paint(Printable(finding.what), Color::kYellow, style) +
-            "\n  next: " + Printable(finding.step) + "\n";
-  return text;
+  return text + Findings(explanation.findings, style);
 }
 
 std::string ExplanationToJson(const analysis::Explanation& explanation) {
-  Json resources = Json::array(), findings = Json::array(), waiting = Json::array();
+  Json resources = Json::array(), waiting = Json::array();
   for (const analysis::ResourceView& one : explanation.resources)
     resources.push_back({{"name", one.name},
                          {"ours", one.own},
@@ -103,21 +115,40 @@ std::string ExplanationToJson(const analysis::Explanation& explanation) {
                          {"usable", one.usable},
                          {"held", one.held},
                          {"requested", one.requested}});
-  for (const analysis::ExplainFinding& one : explanation.findings)
-    findings.push_back({{"what", one.what}, {"next", one.step}});
   for (const analysis::WaitingPod& one : explanation.pods.waiting)
     waiting.push_back({{"namespace", one.namespace_name},
                        {"name", one.name},
                        {"resource", one.resource},
                        {"amount", one.amount},
                        {"why", one.why}});
-  Json object = {{"node", explanation.node.name},   {"resources", std::move(resources)},
-                 {"findings", std::move(findings)}, {"waiting", std::move(waiting)},
-                 {"label", explanation.choice},     {"configuration", nullptr}};
+  Json object = {{"node", explanation.node.name},
+                 {"resources", std::move(resources)},
+                 {"findings", FindingsToJson(explanation.findings)},
+                 {"waiting", std::move(waiting)},
+                 {"label", explanation.choice},
+                 {"configuration", nullptr}};
   if (explanation.node.report)
     object["configuration"] =
         base::ParseJson<Json>(api::ToJson(*explanation.node.report))["configuration"];
   return base::JsonText(object);
+}
+
+std::string ShowPlacement(const analysis::PodPlacement& placement, const Style& style) {
+  std::string text = "pod " + Printable(placement.pod);
+  if (!placement.node.empty()) return text + " is on node " + Printable(placement.node) + "\n";
+  text +=
+      " is not scheduled" + (placement.why.empty() ? "" : ": " + Printable(placement.why)) + "\n";
+  if (!placement.findings.empty()) return text + Findings(placement.findings, style);
+  return text + "by their labels it may be on " + Printable(base::Join(placement.matching, ", ")) +
+         "; `penstock explain NODE` says what such a node has\n";
+}
+
+std::string PlacementToJson(const analysis::PodPlacement& placement) {
+  return base::JsonText(Json{{"pod", placement.pod},
+                             {"node", placement.node},
+                             {"why", placement.why},
+                             {"matching", placement.matching},
+                             {"findings", FindingsToJson(placement.findings)}});
 }
 
 }  // namespace penstock::app

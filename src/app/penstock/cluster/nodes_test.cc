@@ -323,5 +323,77 @@ TEST(ExplanationToJson, HasTheNumbersAndTheNextSteps) {
   EXPECT_EQ(json["configuration"]["origin"], "defaults");
 }
 
+Json Labelled(const std::string& name, Json labels) {
+  return {{"metadata", {{"name", name}, {"labels", std::move(labels)}}}};
+}
+
+Json PodThatSelects(Json spec) {
+  return {{"metadata", {{"namespace", "ml"}, {"name", "train"}}},
+          {"spec", std::move(spec)},
+          {"status",
+           {{"conditions",
+             {{{"type", "PodScheduled"}, {"status", "False"}, {"message", "0/2 nodes"}}}}}}};
+}
+
+const char kProduct[] = "nvidia.com/gpu.product";
+const std::vector<Json> kLabelled = {
+    Labelled("n1", {{kProduct, "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"}, {"zone", "a"}}),
+    Labelled("n2", {{kProduct, "Tesla-T4"}, {"zone", "b"}})};
+
+std::string PlacementFindings(Json spec) {
+  std::string text;
+  for (const auto& one : analysis::Place(PodThatSelects(std::move(spec)), kLabelled).findings)
+    text += one.what + " | " + one.step + "\n";
+  return text;
+}
+
+TEST(PodPlacement, NamesTheSelectorThatNoNodeMeetsAndTheNearestValue) {
+  EXPECT_EQ(PlacementFindings({{"nodeSelector", {{kProduct, "A100-SXM4-40GB-MIG-1g.5gb"}}}}),
+            "no node has nvidia.com/gpu.product=A100-SXM4-40GB-MIG-1g.5gb, which its "
+            "spec.nodeSelector needs | the nearest value is NVIDIA-A100-SXM4-40GB-MIG-1g.5gb, of "
+            "node n1: change spec.nodeSelector, or the node\n");
+  EXPECT_THAT(PlacementFindings({{"nodeSelector", {{kProduct, "H200"}}}}),
+              HasSubstr("values NVIDIA-A100-SXM4-40GB-MIG-1g.5gb, Tesla-T4"));
+  EXPECT_THAT(PlacementFindings({{"nodeSelector", {{"nvidia.com/gpu.prodcut", "Tesla-T4"}}}}),
+              HasSubstr("the nearest one that nodes have is nvidia.com/gpu.product"));
+  EXPECT_THAT(PlacementFindings({{"nodeSelector", {{"pool", "x"}}}}),
+              HasSubstr("no node has this label with any value: set it on a node"));
+}
+
+TEST(PodPlacement, NamesWhatNodesHaveOnlyApart) {
+  EXPECT_THAT(PlacementFindings({{"nodeSelector", {{kProduct, "Tesla-T4"}, {"zone", "a"}}}}),
+              HasSubstr("no node has all of nvidia.com/gpu.product=Tesla-T4 (n2), zone=a (n1)"));
+}
+
+TEST(PodPlacement, ExplainsTheTermsOfAnAffinity) {
+  const auto affinity = [](Json terms) {
+    return Json{{"affinity",
+                 {{"nodeAffinity",
+                   {{"requiredDuringSchedulingIgnoredDuringExecution",
+                     {{"nodeSelectorTerms", std::move(terms)}}}}}}}};
+  };
+  const auto term = [](const char* operation, Json values) {
+    return Json{{"matchExpressions",
+                 {{{"key", kProduct}, {"operator", operation}, {"values", std::move(values)}}}}};
+  };
+  EXPECT_THAT(PlacementFindings(affinity({term("In", {"Tesla-T40", "H200"})})),
+              AllOf(HasSubstr("nvidia.com/gpu.product In Tesla-T40, H200"),
+                    HasSubstr("the nearest value is Tesla-T4, of node n2")));
+  const Json either = affinity({term("In", {"H200"}), term("NotIn", {"Tesla-T4"})});
+  EXPECT_THAT(analysis::Place(PodThatSelects(either), kLabelled).matching, ElementsAre("n1"));
+  EXPECT_THAT(PlacementFindings(either), IsEmpty());
+}
+
+TEST(PodPlacement, SaysWhereAPodIsOrMayBe) {
+  Json pod = PodThatSelects({{"nodeSelector", {{"zone", "a"}}}});
+  EXPECT_EQ(ShowPlacement(analysis::Place(pod, kLabelled), {}),
+            "pod ml/train is not scheduled: 0/2 nodes\nby their labels it may be on n1; `penstock "
+            "explain NODE` says what such a node has\n");
+  pod["spec"]["nodeName"] = "n2";
+  EXPECT_EQ(ShowPlacement(analysis::Place(pod, kLabelled), {}), "pod ml/train is on node n2\n");
+  for (const Json& strange : {Json(), Json("pod"), Json{{"spec", {{"nodeSelector", 7}}}}})
+    EXPECT_THAT(analysis::Place(strange, {Json(), Json::array()}).findings, IsEmpty());
+}
+
 }  // namespace
 }  // namespace penstock::app
