@@ -18,6 +18,9 @@
 
 namespace penstock::app {
 
+/// Differs after each load of a vendor's driver; empty: it has none.
+std::string DriverInstance(const node::inventory::VendorEntry& entry);
+
 /// On the control loop. At rest it does nothing: a device that has computed is not tried again
 /// before its driver is loaded again, or the agent starts again.
 class ComputeCheck {
