@@ -68,7 +68,6 @@ void ComputeCheck::Configure(const api::NodeConfig& config) {
   vendors_.clear();
   facts_ = {};
   if (!enabled_) facts_.off = kComputeOff;
-  changed_();
 }
 
 void ComputeCheck::Follow(const api::Report& report, const node::inventory::Snapshot& inventory) {

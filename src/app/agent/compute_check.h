@@ -32,7 +32,8 @@ class ComputeCheck {
   ComputeCheck(const ComputeCheck&) = delete;
   ComputeCheck& operator=(const ComputeCheck&) = delete;
 
-  /// With validation.compute off no program is started, and what was found is forgotten.
+  /// With validation.compute off no program is started, and what was found is forgotten. A report
+  /// follows each configuration.
   void Configure(const api::NodeConfig& config);
 
   /// Call with each report while the driver and the device files of the node are usable. Starts the

@@ -56,7 +56,6 @@ void ContainerCheck::Configure(const api::NodeConfig& config) {
   passed_.clear();
   facts_ = {};
   if (!enabled_) facts_ = {.state = State::kNotTried, .why = {kContainerOff}};
-  changed_();
 }
 
 void ContainerCheck::Follow(Target target, bool changing) {

@@ -62,7 +62,8 @@ class ContainerCheck {
   ContainerCheck(const ContainerCheck&) = delete;
   ContainerCheck& operator=(const ContainerCheck&) = delete;
 
-  /// With validation.container off none is started, and what was found is forgotten.
+  /// With validation.container off none is started, and what was found is forgotten. A report
+  /// follows each configuration.
   void Configure(const api::NodeConfig& config);
 
   /// Call with each report while all that a container needs is there. `changing`: a change of

@@ -272,6 +272,7 @@ TEST_F(ContainerCheckTest, CanBeSwitchedOffAndOn) {
   EXPECT_THAT(engine_.containers(), IsEmpty());
   config.validation.container = true;
   OnLoop([&] { check_->Configure(config); });
+  Follow();
   WaitFor(State::kOpened);
 }
 

@@ -64,16 +64,18 @@ void Call(Runtime* methods, Context* context, const v1::ExecSyncRequest* request
   methods->ExecSync(context, request, response, std::move(finished));
 }
 
-/// Of the images that the engine keeps from garbage collection, that of its sandboxes, else the
-/// smallest. By id: a name may get another image later. Which one it is does not matter: nothing of
-/// it is executed.
+/// The image of sandboxes, which the engine would pull where it is not there; of an engine that
+/// does not name it, the smallest of those that it keeps from garbage collection. By id: a name may
+/// get another image later. Which one it is does not matter: nothing of it is executed.
 std::string ChooseImage(const v1::ListImagesResponse& list, const std::string& of_sandboxes) {
   const v1::Image* chosen = nullptr;
   for (const v1::Image& image : list.images()) {
     if (!of_sandboxes.empty() &&
         std::ranges::find(image.repo_tags(), of_sandboxes) != image.repo_tags().end())
       return image.id();
-    if (image.pinned() && (chosen == nullptr || image.size() < chosen->size())) chosen = &image;
+    if (of_sandboxes.empty() && image.pinned() &&
+        (chosen == nullptr || image.size() < chosen->size()))
+      chosen = &image;
   }
   return chosen == nullptr ? "" : chosen->id();
 }

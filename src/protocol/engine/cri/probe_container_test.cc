@@ -95,6 +95,11 @@ TEST_F(ProbeContainerTest, WithoutAnImageOfTheEngineNoneIsTaken) {
   engine_.Change(
       [](auto& says) { says.config = R"({"sandboxImage":"registry.k8s.io/pause:3.8"})"; });
   EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kAnswered) << "that it names itself";
+  engine_.Change([](auto& says) {
+    says.pinned = true;
+    says.config = R"({"sandboxImage":"registry.k8s.io/pause:3.9"})";
+  });
+  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kImpossible) << "the engine would pull it";
 }
 
 TEST_F(ProbeContainerTest, RemovesWhatAFormerRunOfItsOwnerLeft) {
