@@ -142,7 +142,7 @@ TEST_F(ContainerCheckTest, TheNodeWaitsForTheFirstAnswerOnly) {
 }
 
 TEST_F(ContainerCheckTest, AtRestNoneIsStartedHoweverManyReportsAreMade) {
-  BeginQuick();
+  OnLoop([this] { Begin({.apart = base::Duration::zero()}); });
   Follow();
   WaitFor(State::kOpened);
   int before = 0;
