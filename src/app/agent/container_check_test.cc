@@ -221,10 +221,11 @@ TEST_F(ContainerCheckTest, AContainerThatTheKubeletEndsIsTriedAgain) {
 }
 
 TEST_F(ContainerCheckTest, NoneIsStartedWhileDevicesAreChanged) {
+  BeginQuick();
   OnLoop([this] { changing_ = true; });
   Follow();
+  EXPECT_THAT(WaitFor(State::kNotTried).why, ElementsAre("a change of devices is under way"));
   EXPECT_THAT(engine_.containers(), IsEmpty());
-  EXPECT_EQ(Facts().state, State::kWaiting);
   OnLoop([this] { changing_ = false; });
   Follow();
   WaitFor(State::kOpened);
