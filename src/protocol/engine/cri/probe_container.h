@@ -68,11 +68,11 @@ struct SandboxSettings {
   bool operator==(const SandboxSettings&) const = default;
 };
 
-/// Reads them from "config" of a verbose Status, which containerd has as JSON (pkg/cri/config, 1.7;
-/// internal/cri/config, 2.x, without the image): where systemd manages control groups, a sandbox
-/// that names no slice does not start, elsewhere its group would be below a new one that stays.
-/// CRI-O has other text there and needs neither: it has a group of its own, and reports its image
-/// as pinned. Pure.
+/// Reads them from "config" of a verbose Status. containerd has its configuration there
+/// (pkg/cri/config, 1.7; internal/cri/config, 2.x, without the image): where systemd manages
+/// control groups, a sandbox that names no slice does not start, elsewhere its group would be below
+/// a new one that stays. CRI-O has only the image (server/runtime_status.go), and a group of its
+/// own. Pure.
 SandboxSettings SandboxSettingsIn(std::string_view config);
 
 }  // namespace penstock::protocol::engine::cri

@@ -118,9 +118,12 @@ TEST_F(ProbeContainerTest, FailsWhereNoOneListens) {
   EXPECT_NE(output.error().message().find(socket_), std::string::npos);
 }
 
-TEST(SandboxSettings, AreReadFromContainerdAndFromNothingElse) {
+TEST(SandboxSettings, AreReadFromWhatAnEngineSaysOfItself) {
   EXPECT_EQ(SandboxSettingsIn(""), SandboxSettings());
   EXPECT_EQ(SandboxSettingsIn("[crio.image]\npause_image = \"p\""), SandboxSettings());
+  EXPECT_EQ(SandboxSettingsIn(R"({"sandboxImage":"registry.k8s.io/pause:3.10"})"),
+            (SandboxSettings{.image = "registry.k8s.io/pause:3.10", .cgroup_parent = ""}))
+      << "of CRI-O";
   EXPECT_EQ(SandboxSettingsIn(R"({"sandboxImage":5,"containerd":{"runtimes":[]}})"),
             SandboxSettings());
   EXPECT_EQ(SandboxSettingsIn(R"({"sandboxImage":"p:1","containerd":{"defaultRuntimeName":"r",
