@@ -21,6 +21,7 @@ SETTINGS = {
         "penstock.labels": {"node": "on", "nodeFeature": "auto", "featuresFile": "/etc/f/features.d/penstock"}, "gfd.noTimestamp": True},
     "little": {"penstock.nodeState.enabled": False, "penstock.nodeStatus": False, "penstock.readyCondition": False, "penstock.events": False},
     "files for those who wait": {"penstock.validation": {"directory": "/run/nvidia/validations", "exporterNames": True}},
+    "no containers for the validation": {"penstock.validation": {"container": False}},
     "files of AMD's programs": {"penstock.parts.modeProfilesConfigMap": "default-dcm-config", "penstock.telemetry.exporterConfigMap": "gpu-config",
                                 "penstock.telemetry.healthSocket": True},
     "MPS": {"penstock.mps.enabled": True, "mps.root": "/srv/mps"},

@@ -26,10 +26,10 @@ def make(request):
         pytest.fail("needs root")
     made = []
 
-    def one(machine: str = "t4-x1", devices: int = 1, config: str = "") -> Node:
+    def one(machine: str = "t4-x1", devices: int = 1, config: str = "", options: str = "compute: true") -> Node:
         home = Path(tempfile.mkdtemp(prefix="penstock-validated-"))
         home.chmod(0o755)
-        files = f"validation: {{directory: {home}/validations, exporterNames: true}}\n"
+        files = f"validation: {{directory: {home}/validations, exporterNames: true, {options}}}\n"
         node = Node(home, request.config.getoption("--programs").resolve(), machine, config=files + config, listen=f"unix:{home}/pages", name="gpu-7")
         made.append(node)
         node.start_agent(devices=devices)
@@ -80,6 +80,12 @@ def test_a_node_on_which_everything_works_passes(make):
     assert "driver: passed" in explained and "checks:" in explained and "found:" in explained
     conditions = {one["type"]: one for one in node.report()["status"]["conditions"]}
     assert (conditions["AcceleratorsReady"]["status"], conditions["AcceleratorsReady"]["reason"]) == ("True", "AllStepsPassed")
+
+
+def test_a_step_that_is_switched_off_from_the_start_is_skipped(make):
+    node = make(options="compute: false, container: false")
+    wait_ready(node)
+    assert validation(node)["compute"]["reason"] == "validation.compute is off"
 
 
 def test_the_files_of_the_validator_are_those_of_the_steps_that_passed(make):

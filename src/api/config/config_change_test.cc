@@ -40,7 +40,7 @@ labels: {node: off, nodeFeature: auto, featuresFile: /f, hostFeatures: on, times
 cluster:
   {enabled: on, kubeconfig: /kc, namespace: ns, nodeState: off, events: off, nodeStatus: false, readyCondition: off,
    config: {configMap: cm, namespace: other, default: a100, fallback: [single], nodeLabel: example.com/config}}
-validation: {directory: /v, exporterNames: true}
+validation: {directory: /v, container: false, exporterNames: true}
 workers: {restrictSystemCalls: true}
 )",
                                 "all");

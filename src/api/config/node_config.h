@@ -229,6 +229,8 @@ struct ValidationConfig {
   bool compute = true;    ///< whether a short program computes once on each free device
   bool exporter_names = false;  ///< whether the metrics page also has the families of the GPU
                                 ///< Operator's node status exporter
+  bool container = true;  ///< whether a container with all devices is started after each change of
+                          ///< what it gets
   bool operator==(const ValidationConfig&) const = default;
 };
 

@@ -387,6 +387,7 @@ std::vector<ConfigKey> Keys() {
       Key("validation.directory", kNow, AbsolutePath(), &N::validation,
           &ValidationConfig::directory),
       Key("validation.compute", kNow, Plain(), &N::validation, &ValidationConfig::compute),
+      Key("validation.container", kNow, Plain(), &N::validation, &ValidationConfig::container),
       Key("validation.exporterNames", kNow, Plain(), &N::validation,
           &ValidationConfig::exporter_names),
       Key("workers.restrictSystemCalls", kRestart, Plain(), &N::restrict_workers),

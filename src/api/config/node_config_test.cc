@@ -59,10 +59,10 @@ labels: {node: off, nodeFeature: auto, featuresFile: /f, hostFeatures: on, times
 cluster:
   {enabled: on, kubeconfig: /kc, namespace: ns, nodeState: off, events: off, nodeStatus: false, readyCondition: off,
    config: {configMap: cm, namespace: other, default: a100, fallback: [single], nodeLabel: example.com/config}}
-validation: {directory: /v, compute: false, exporterNames: true}
+validation: {directory: /v, compute: false, container: false, exporterNames: true}
 workers: {restrictSystemCalls: true}
 )");
-  EXPECT_EQ(config.validation, (ValidationConfig{"/v", false, true}));
+  EXPECT_EQ(config.validation, (ValidationConfig{"/v", false, true, false}));
   EXPECT_TRUE(config.restrict_workers);
   EXPECT_EQ(config.node_name, "gpu-7");
   EXPECT_EQ(config.paths.driver_root, "/d");

@@ -75,6 +75,9 @@ class Changes {
 
   node::change::PartsOnDemand& on_demand() { return on_demand_; }
 
+  /// Whether a device or a driver is being changed.
+  bool under_way() const { return changes_.any(); }
+
  private:
   node::change::ReloadNeed ReloadNeedOf(std::string_view vendor) const;
 

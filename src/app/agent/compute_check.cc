@@ -47,6 +47,12 @@ bool HasServer(const api::Report& report, const std::string& device) {
 
 }  // namespace
 
+std::string DriverInstance(const node::inventory::VendorEntry& entry) {
+  if (entry.driver == nullptr) return "";
+  return base::FormatTime(entry.since) + " " + entry.driver->version + " " +
+         (entry.place == nullptr ? "" : entry.place->instance);
+}
+
 ComputeCheck::ComputeCheck(os::Loop& control, const device::DialectOf& dialect_of,
                            std::string folder, std::function<void()> changed)
     : control_(control),
@@ -62,7 +68,6 @@ void ComputeCheck::Configure(const api::NodeConfig& config) {
   vendors_.clear();
   facts_ = {};
   if (!enabled_) facts_.off = kComputeOff;
-  changed_();
 }
 
 void ComputeCheck::Follow(const api::Report& report, const node::inventory::Snapshot& inventory) {
@@ -78,10 +83,7 @@ void ComputeCheck::FollowVendor(const device::Dialect& dialect,
                                 const node::inventory::VendorEntry& entry,
                                 const api::Report& report) {
   OfVendor& vendor = vendors_[entry.vendor];
-  const std::string instance =
-      entry.driver == nullptr ? ""
-                              : base::FormatTime(entry.since) + " " + entry.driver->version + " " +
-                                    (entry.place == nullptr ? "" : entry.place->instance);
+  const std::string instance = DriverInstance(entry);
   if (std::exchange(vendor.instance, instance) != instance) {
     Forget(vendor);
     vendor.program = dialect.compute_program();

@@ -18,6 +18,9 @@
 
 namespace penstock::app {
 
+/// Differs after each load of a vendor's driver; empty: it has none.
+std::string DriverInstance(const node::inventory::VendorEntry& entry);
+
 /// On the control loop. At rest it does nothing: a device that has computed is not tried again
 /// before its driver is loaded again, or the agent starts again.
 class ComputeCheck {
@@ -29,7 +32,8 @@ class ComputeCheck {
   ComputeCheck(const ComputeCheck&) = delete;
   ComputeCheck& operator=(const ComputeCheck&) = delete;
 
-  /// With validation.compute off no program is started, and what was found is forgotten.
+  /// With validation.compute off no program is started, and what was found is forgotten. A report
+  /// follows each configuration.
   void Configure(const api::NodeConfig& config);
 
   /// Call with each report while the driver and the device files of the node are usable. Starts the

@@ -4,6 +4,7 @@
 
 #include "app/devices/paths.h"
 #include "backend/all.h"
+#include "base/core/strings.h"
 #include "base/log.h"
 #include "os/core/file.h"
 
@@ -14,6 +15,7 @@ using protocol::engine::cri::EngineAbilities;
 namespace {
 
 constexpr const char* kHook = "penstock-hook";
+constexpr const char* kProbe = "penstock-probe";
 constexpr const char* kPrograms[] = {kHook, "penstock-runtime"};
 
 /// Whether files can be created at `path`, or in the nearest existing folder above it.
@@ -35,6 +37,9 @@ base::Status Install(const std::string& from, const std::string& to) {
 base::Status InstallAll(const std::string& from, const std::string& to) {
   TRY(os::MakeDirectories(to));
   for (const char* program : kPrograms) TRY(Install(from + "/" + program, to + "/" + program));
+  // Containers do without it.
+  if (const std::string probe = from + "/" + kProbe; os::Exists(probe))
+    TRY(Install(probe, to + "/" + kProbe));
   return {};
 }
 
@@ -187,6 +192,24 @@ node::cdi::Options Containers::OptionsOf(const api::CdiConfig& config) const {
 std::string Containers::HostFolder() const {
   if (config_.install.empty()) return own_folder_;
   return config_.host_install.empty() ? config_.install : config_.host_install;
+}
+
+std::optional<ContainerStart> Containers::StartedBy() {
+  if (!writer_ || !engine_) return std::nullopt;
+  const auto known = engine_->published().Get();
+  if (!known->engine || !known->problem.empty()) return std::nullopt;
+  const EngineAbilities& engine = *known->engine;
+  const bool installed = !config_.install.empty();
+  const std::string own = (installed ? config_.install : own_folder_) + "/" + kProbe;
+  return ContainerStart{.socket = engine.socket,
+                        .folder = folder_,
+                        .own_program = own,
+                        .program = HostFolder() + "/" + kProbe,
+                        .installed = installed,
+                        .instance = Describe(engine) + " " + engine.socket + " " +
+                                    std::to_string(engine.pid) + " " + engine.why + " " +
+                                    base::Join(engine.cdi_folders, ",") + " " +
+                                    std::to_string(writer_->published().Get()->text)};
 }
 
 std::map<std::string, std::string> Containers::MismatchedDrivers() {

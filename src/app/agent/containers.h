@@ -12,6 +12,7 @@
 #include "adapter/kubelet/engine_reconciler.h"
 #include "api/config/node_config.h"
 #include "api/report.h"
+#include "app/agent/container_check.h"
 #include "node/cdi/spec_writer.h"
 #include "node/inventory/inventory.h"
 #include "node/validate/validate.h"
@@ -64,6 +65,10 @@ class Containers {
 
   /// What the validation judges. Refers to a snapshot that lives until the next call.
   node::validate::Toolkit Toolkit();
+
+  /// How the kubelet's containers are started; nothing: no engine answers, or no specifications are
+  /// written.
+  std::optional<ContainerStart> StartedBy();
 
   /// Vendors whose driver programs cannot use, because its libraries and its kernel module have
   /// different versions; with the reason.

@@ -58,6 +58,13 @@ TEST_F(ContainersTest, BothProgramsAreInstalledSoThatAnyUserCanExecuteThem) {
     EXPECT_EQ(StatOf(name).st_mode & 07777, 0755u);
 }
 
+TEST_F(ContainersTest, TheProgramOfTheValidationIsInstalledWhereItIsThere) {
+  folder_.Write("own/penstock-probe", "a probe");
+  EXPECT_THAT(Report().remarks, IsEmpty());
+  EXPECT_EQ(Installed("penstock-probe"), "a probe");
+  EXPECT_EQ(StatOf("penstock-probe").st_mode & 07777, 0755u);
+}
+
 // An engine may be executing the old program at that moment.
 TEST_F(ContainersTest, ANewVersionIsANewFileAndTheSameVersionIsLeftAlone) {
   Report();

@@ -6,7 +6,9 @@
 #include "backend/all.h"
 #include "base/core/strings.h"
 #include "base/log.h"
+#include "node/cdi/folder.h"
 #include "node/label/host_features.h"
+#include "node/share/allocator.h"
 #include "os/marker_files.h"
 
 namespace penstock::app {
@@ -40,6 +42,29 @@ bool CanCompute(const std::vector<api::ValidationStep>& steps) {
   return false;
 }
 
+/// A container with each healthy device, as the kubelet names it. A device that has failed is the
+/// health monitor's matter.
+ContainerCheck::Target TargetOf(const api::Report& report,
+                                const node::inventory::Snapshot& inventory, ContainerStart start,
+                                const std::set<std::string>& named) {
+  ContainerCheck::Target target{.start = std::move(start)};
+  for (const api::DeviceReport& device : report.devices) {
+    const device::Dialect* dialect = backend::FindDialect(device.vendor);
+    if (dialect != nullptr && device.health_state == "healthy" && device.parts == 0 &&
+        named.contains(device.id))
+      target.devices.push_back(node::cdi::KubeletKind(dialect->cdi_kind()) + "=" + device.id);
+  }
+  const auto kubelet = std::ranges::find(report.allocators, node::share::kKubeletAllocator,
+                                         &api::AllocatorReport::name);
+  target.by_annotation =
+      kubelet != report.allocators.end() &&
+      std::ranges::find(kubelet->device_list, ToString(api::DeviceList::kCdiCri)) ==
+          kubelet->device_list.end();
+  for (const node::inventory::VendorEntry& vendor : inventory.vendors)
+    target.instance += DriverInstance(vendor) + " ";
+  return target;
+}
+
 bool IsWaiting(const api::ValidationStep& step) { return step.state == "waiting"; }
 
 double Unix(base::WallTime time) {
@@ -55,7 +80,8 @@ Validation::Validation(os::Loop& control, base::Executor& io, node::inventory::I
       io_(io),
       inventory_(inventory),
       changed_(std::move(changed)),
-      compute_(control, backend::FindDialect, programs, [this] { changed_(); }) {
+      compute_(control, backend::FindDialect, programs, [this] { changed_(); }),
+      container_(control, io, [this] { changed_(); }) {
   status_.started = Unix(control.clock().Wall());
   Configure(config);
 }
@@ -69,6 +95,7 @@ void Validation::Configure(const api::NodeConfig& config) {
   paths_ = config.paths;
   driver_ = PlaceOf(paths_, *inventory_.published().Get());
   compute_.Configure(config);
+  container_.Configure(config);
   const bool other = std::exchange(config_, config.validation) != config_;
   if (!other) return;
   folder_watch_.reset();
@@ -160,19 +187,26 @@ std::map<std::string, int> Validation::OnBus(const std::optional<os::MachineFact
 }
 
 std::vector<api::ValidationStep> Validation::Judge(const api::Report& report,
-                                                   node::validate::Toolkit toolkit,
+                                                   OfContainers containers,
                                                    const std::optional<os::MachineFacts>& machine) {
   const auto inventory = inventory_.published().Get();
   const device::DialectOf dialect_of = backend::FindDialect;
   auto on_bus = OnBus(machine);
-  std::vector<api::ValidationStep> steps =
-      node::validate::Validate(report, {.inventory = *inventory,
-                                        .dialect_of = dialect_of,
-                                        .discovered = discovered_,
-                                        .on_bus = on_bus,
-                                        .files = files_ ? &*files_ : nullptr,
-                                        .toolkit = std::move(toolkit),
-                                        .compute = compute_.facts()});
+  node::validate::Inputs inputs{.inventory = *inventory,
+                                .dialect_of = dialect_of,
+                                .discovered = discovered_,
+                                .on_bus = on_bus,
+                                .files = files_ ? &*files_ : nullptr,
+                                .toolkit = std::move(containers.toolkit),
+                                .compute = compute_.facts()};
+  // First: until the first container has answered, the step waits.
+  if (serves_ && containers.start && inputs.toolkit.named != nullptr &&
+      node::validate::CanTryContainer(report, inputs))
+    container_.Follow(
+        TargetOf(report, *inventory, *std::move(containers.start), *inputs.toolkit.named),
+        containers.changing);
+  inputs.container = container_.facts();
+  std::vector<api::ValidationStep> steps = node::validate::Validate(report, inputs);
   if (serves_ && CanCompute(steps)) compute_.Follow(report, *inventory);
   Stamp(steps);
   status_.Take(report, steps, on_bus, Unix(control_.clock().Wall()));

@@ -14,6 +14,7 @@
 #include "api/config/node_config.h"
 #include "api/report.h"
 #include "app/agent/compute_check.h"
+#include "app/agent/container_check.h"
 #include "base/lifetime.h"
 #include "node/inventory/inventory.h"
 #include "node/validate/validate.h"
@@ -47,8 +48,15 @@ class Validation {
   /// Call when this agent serves the node: the files of other programs are its own from now on.
   void Serve();
 
+  /// What the agent knows of containers.
+  struct OfContainers {
+    node::validate::Toolkit toolkit;
+    std::optional<ContainerStart> start;  ///< nothing: none can be started
+    bool changing = false;                ///< a change of devices or drivers is under way
+  };
+
   /// The steps of a report whose other parts are complete, with the times of their last changes.
-  std::vector<api::ValidationStep> Judge(const api::Report& report, node::validate::Toolkit toolkit,
+  std::vector<api::ValidationStep> Judge(const api::Report& report, OfContainers containers,
                                          const std::optional<os::MachineFacts>& machine);
 
   /// The steps of the last report; empty: there was none.
@@ -89,6 +97,7 @@ class Validation {
   std::map<std::string, std::unique_ptr<os::PathWatch>> watches_;
 
   ComputeCheck compute_;
+  ContainerCheck container_;
   std::vector<api::ValidationStep> steps_;
   std::map<std::string, std::pair<std::string, std::string>> since_;  // step → state and its time
   api::compat::NodeStatusFacts status_;

@@ -135,9 +135,7 @@ api::Report Views::Report() {
        .cdi = [this] { return parts_.containers ? parts_.containers->Report() : api::CdiReport(); },
        .validation =
            [this](const api::Report& made) {
-             return parts_.validation.Judge(
-                 made, parts_.containers ? parts_.containers->Toolkit() : node::validate::Toolkit(),
-                 parts_.labeller.machine());
+             return parts_.validation.Judge(made, OfContainers(), parts_.labeller.machine());
            },
        .times = &condition_times_,
        .now = parts_.control.clock().Wall()});
@@ -157,6 +155,14 @@ const std::vector<api::UnavailableMetric>& Views::UnavailableMetrics() {
   unavailable_.metrics =
       view::UnavailableMetrics(telemetry, backend::Dialects(), *inventory, *unavailable_.samples);
   return unavailable_.metrics;
+}
+
+Validation::OfContainers Views::OfContainers() const {
+  if (!parts_.containers) return {};
+  return {.toolkit = parts_.containers->Toolkit(),
+          .start = parts_.containers->StartedBy(),
+          .changing = parts_.changes &&
+                      (parts_.changes->under_way() || !parts_.changes->restoring().empty())};
 }
 
 api::LayoutReport Views::LayoutReport() const {

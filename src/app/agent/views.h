@@ -88,6 +88,7 @@ class Views {
 
  private:
   void ScheduleRefresh();
+  Validation::OfContainers OfContainers() const;
   api::LayoutReport LayoutReport() const;
   std::string WhyKubeletWaits() const;
   std::vector<api::AllocatorReport> AllocatorReports() const;

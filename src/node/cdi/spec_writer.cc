@@ -93,8 +93,10 @@ class SpecFinder {
 
   /// Sets what may be passed to the kubelet: devices of the kinds that are written.
   void Notify(const std::vector<std::string>& kinds) {
+    std::string texts;
     for (const api::cdi::Spec& spec : specs_) {
       if (!IsKubeletKind(spec.kind) || !std::ranges::binary_search(kinds, spec.kind)) continue;
+      texts += api::cdi::ToJson(spec);
       for (const api::cdi::Device& device : spec.devices) {
         if (const auto id = ids_.find(device.name); id != ids_.end()) {
           outcome_.written.devices.insert(id->second);
@@ -103,6 +105,7 @@ class SpecFinder {
         }
       }
     }
+    outcome_.written.text = std::hash<std::string>()(texts);
   }
 
  private:

@@ -2,6 +2,7 @@
 // device is announced, and removes it with its driver.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <set>
@@ -20,11 +21,12 @@ namespace penstock::node::cdi {
 
 /// What the agent has written to the folder.
 struct Written {
-  std::set<std::string> devices;      ///< ids that specifications for the kubelet name
-  std::set<std::string> others;       ///< devices of further classes that are written, qualified:
-                                      ///< "k8s.device-plugin.nvidia.com/gds=all"
-  std::vector<std::string> kinds;     ///< all that are written, sorted
-  std::vector<std::string> problems;  ///< what is not written, why, and what to do
+  std::set<std::string> devices;  ///< ids that specifications for the kubelet name
+  std::set<std::string> others;   ///< devices of further classes that are written, qualified:
+                                  ///< "k8s.device-plugin.nvidia.com/gds=all"
+  std::size_t text = 0;  ///< differs where the texts of the specifications for the kubelet do
+  std::vector<std::string> kinds;                 ///< all that are written, sorted
+  std::vector<std::string> problems;              ///< what is not written, why, and what to do
   std::map<std::string, std::string> mismatched;  ///< vendor → why programs cannot use its driver:
                                                   ///< the libraries are of another version
   std::vector<std::string> remarks;  ///< what was not found of the driver, and what containers

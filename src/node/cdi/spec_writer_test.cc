@@ -136,6 +136,19 @@ TEST_F(CdiSpecWriterTest, FilesAreThereBeforeSubscribersAreNotified) {
   EXPECT_TRUE(os::Exists(folder_.path() + kForPeople));
 }
 
+TEST_F(CdiSpecWriterTest, SaysThatATextForTheKubeletDiffersAlsoWhereItsDevicesDoNot) {
+  SetDevices(2);
+  Begin();
+  const Written first = WaitForDevices({"G0", "G1"});
+  auto devices = inventory::AcmeDevices(2, 2);
+  devices[1].files.push_back({"/dev/acme-more", 195, 7});
+  folder_.Write("dev/acme-more", "");
+  OnLoop([&] { inventory_.SetFacts("acme", devices, "pulled", base::WallTime{}); });
+  const Written second = WaitFor([&](const Written& now) { return now.text != first.text; });
+  EXPECT_NE(second.text, first.text);
+  EXPECT_EQ(second.devices, first.devices);
+}
+
 TEST_F(CdiSpecWriterTest, FilesAreThoseOfThePlaceWhereTheDriverWasOpened) {
   SetDevices(1);
   Begin();

@@ -421,6 +421,8 @@ const DeviceChange* DeviceChanges::OfKind(std::string_view kind, std::string_vie
   return nullptr;
 }
 
+bool DeviceChanges::any() const { return !state_->active.empty(); }
+
 bool DeviceChanges::AnyAt(std::string_view kind, std::string_view step) const {
   return std::ranges::any_of(state_->active, [&](const State::Active& one) {
     return one.change.kind == kind && one.change.step == step;

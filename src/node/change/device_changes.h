@@ -61,6 +61,9 @@ class DeviceChanges {
   /// The change under way of this kind, and of this device unless it is empty; null: none.
   const DeviceChange* OfKind(std::string_view kind, std::string_view device = {}) const;
 
+  /// Whether a change is under way.
+  bool any() const;
+
   /// Whether a change of this kind is at this step.
   bool AnyAt(std::string_view kind, std::string_view step) const;
 

@@ -194,7 +194,13 @@ Step Specifications(const Report& report, const Inputs& inputs) {
   return Make(kToolkit, kPassed, base::Join(report.cdi.kinds, ", ") + " in " + report.cdi.folder);
 }
 
-Step ToolkitOf(const Report& report, const Inputs& inputs) {
+bool ByCdi(const AllocatorReport& kubelet) {
+  return std::ranges::any_of(kubelet.device_list,
+                             [](const std::string& one) { return one.starts_with("cdi"); });
+}
+
+/// As far as it is known without a container.
+Step Prepared(const Report& report, const Inputs& inputs) {
   const Toolkit& toolkit = inputs.toolkit;
   const AllocatorReport* kubelet = Kubelet(report);
   if (!toolkit.engine_problem.empty())
@@ -209,12 +215,12 @@ Step ToolkitOf(const Report& report, const Inputs& inputs) {
     return Make(kToolkit, kWaiting,
                 kubelet->device_list_reason.empty() ? "the container engine was not asked yet"
                                                     : kubelet->device_list_reason);
-  const bool cdi = std::ranges::any_of(
-      kubelet->device_list, [](const std::string& one) { return one.starts_with("cdi"); });
   const std::string how =
       base::Join(kubelet->device_list, ", ") +
       (kubelet->device_list_reason.empty() ? "" : " (" + kubelet->device_list_reason + ")");
-  if (!cdi) return Make(kToolkit, kPassed, "containers get devices by " + how);
+  if (!ByCdi(*kubelet))
+    return Make(kToolkit, kPassed,
+                "containers get devices by " + how + "; none is started to try that");
   if (!toolkit.off.empty())
     return Make(kToolkit, kFailed,
                 "containers get devices by " + how +
@@ -222,6 +228,30 @@ Step ToolkitOf(const Report& report, const Inputs& inputs) {
                 "set cdi.enabled to on, or let the agent write to paths.cdiRoot");
   Step step = Specifications(report, inputs);
   if (step.state == kPassed) step.reason += "; containers get devices by " + how;
+  return step;
+}
+
+Step ToolkitOf(const Report& report, const Inputs& inputs) {
+  using State = ContainerFacts::State;
+  const ContainerFacts& container = inputs.container;
+  const AllocatorReport* kubelet = Kubelet(report);
+  Step step = Prepared(report, inputs);
+  if (step.state != kPassed || kubelet == nullptr || !ByCdi(*kubelet)) return step;
+  switch (container.state) {
+    case State::kWaiting:
+      return Make(kToolkit, kWaiting, "a container with the devices has not answered yet");
+    case State::kFailed:
+      return Make(kToolkit, kFailed, Several(container.why),
+                  "see the engine's log; `penstock runtime doctor` examines the engine and the CDI "
+                  "specifications");
+    case State::kOpened:
+      step.reason += "; a container opened " + std::to_string(container.opened) + " device files";
+      break;
+    case State::kNotTried:
+      step.reason += "; no container tried it: " + Several(container.why);
+      break;
+    default: break;
+  }
   return step;
 }
 
@@ -268,6 +298,13 @@ Step Devices(const Report& report) {
 bool Stops(const Step& step) { return step.state == kFailed || step.state == kWaiting; }
 
 }  // namespace
+
+bool CanTryContainer(const Report& report, const Inputs& inputs) {
+  const AllocatorReport* kubelet = Kubelet(report);
+  return kubelet != nullptr && kubelet->state == "open" && ByCdi(*kubelet) &&
+         Driver(report, inputs).state == kPassed && !Stops(DeviceNodes(inputs)) &&
+         Prepared(report, inputs).state == kPassed;
+}
 
 std::vector<Step> Validate(const Report& report, const Inputs& inputs) {
   const std::string_view rest[] = {kDeviceNodes, kFabric, kCompute, kToolkit, kPlugin, kDevices};

@@ -2,6 +2,7 @@
 // starts nothing: judges what the agent has published.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <set>
 #include <string>
@@ -42,6 +43,21 @@ struct ComputeFacts {
   bool operator==(const ComputeFacts&) const = default;
 };
 
+/// What a container that got devices as the kubelet's do has shown.
+struct ContainerFacts {
+  enum class State {
+    kNone,      ///< none is to be started
+    kWaiting,   ///< the first one has not answered yet
+    kOpened,    ///< it opened what the specifications promise
+    kFailed,    ///< it did not, or the engine does not start it
+    kNotTried,  ///< whether it would is not known
+  };
+  State state = State::kNone;
+  std::vector<std::string> why;  ///< of the last two
+  std::size_t opened = 0;        ///< device files
+  bool operator==(const ContainerFacts&) const = default;
+};
+
 /// What the agent knows besides its report. References are borrowed for the call.
 struct Inputs {
   const inventory::Snapshot& inventory;
@@ -51,7 +67,12 @@ struct Inputs {
   const StandingFiles* files = nullptr;  ///< null: not looked at yet
   Toolkit toolkit;
   ComputeFacts compute;
+  ContainerFacts container;
 };
+
+/// Whether all that a container with devices needs is there, so that one can be tried: a kubelet
+/// that has this node's list, and an engine that injects CDI devices. Pure.
+bool CanTryContainer(const api::Report& report, const Inputs& inputs);
 
 /// Takes a report whose other parts are complete; `since` is left empty. A step that depends on one
 /// that has not passed is "waiting" for it, so that one cause has one failure. Pure.

@@ -78,15 +78,19 @@ struct TestNode {
     inventory.devices[device].facts = std::make_shared<const device::Facts>(facts);
   }
 
-  std::vector<api::ValidationStep> Steps() const {
-    const device::DialectOf dialect_of = FindLinked;
-    return Validate(report, {.inventory = inventory,
-                             .dialect_of = dialect_of,
-                             .discovered = discovered,
-                             .on_bus = on_bus,
-                             .files = looked ? &files : nullptr,
-                             .toolkit = toolkit,
-                             .compute = compute});
+  std::vector<api::ValidationStep> Steps() const { return Validate(report, Known()); }
+  bool CanTry() const { return CanTryContainer(report, Known()); }
+
+  Inputs Known() const {
+    static const device::DialectOf dialect_of = FindLinked;
+    return {.inventory = inventory,
+            .dialect_of = dialect_of,
+            .discovered = discovered,
+            .on_bus = on_bus,
+            .files = looked ? &files : nullptr,
+            .toolkit = toolkit,
+            .compute = compute,
+            .container = container};
   }
 
   inventory::Snapshot inventory;
@@ -96,6 +100,7 @@ struct TestNode {
   StandingFiles files;
   Toolkit toolkit;
   ComputeFacts compute;
+  ContainerFacts container;
   bool discovered = true, looked = true;
 };
 
@@ -125,6 +130,49 @@ TEST(Validate, PassesWhereEverythingWorks) {
             "injects CDI devices)");
   EXPECT_EQ(Find(steps, "plugin").reason, "the kubelet has the list of acme.com/gpu");
   EXPECT_EQ(Find(steps, "devices").reason, "2 of 2 can be used");
+}
+
+TEST(Validate, SaysWhatAContainerHasShown) {
+  using State = ContainerFacts::State;
+  TestNode node;
+  const std::string prepared = Find(node.Steps(), "toolkit").reason;
+  const auto step = [&](State state, const std::vector<std::string>& why) {
+    node.container = {.state = state, .why = why, .opened = 4};
+    return Find(node.Steps(), "toolkit");
+  };
+  EXPECT_EQ(step(State::kWaiting, {}).state, "waiting");
+  EXPECT_EQ(step(State::kOpened, {}).state, "passed");
+  EXPECT_EQ(step(State::kOpened, {}).reason, prepared + "; a container opened 4 device files");
+  EXPECT_EQ(step(State::kNotTried, {"no image"}).state, "passed");
+  EXPECT_EQ(step(State::kNotTried, {"no image"}).reason,
+            prepared + "; no container tried it: no image");
+  const auto failed = step(State::kFailed, {"a", "b", "c", "d"});
+  EXPECT_EQ(failed.state, "failed");
+  EXPECT_EQ(failed.reason, "a; b; c; and 1 more");
+  EXPECT_NE(failed.remedy, "");
+  node.named.erase("G1");
+  EXPECT_EQ(step(State::kFailed, {"a"}).state, "waiting") << "the specification comes first";
+  node.report.allocators[0].device_list = {"envvar"};
+  EXPECT_EQ(step(State::kFailed, {"a"}).state, "passed") << "of another way to get devices";
+}
+
+TEST(Validate, AContainerIsTriedOnceAllItNeedsIsThere) {
+  EXPECT_TRUE(TestNode().CanTry());
+  for (const auto& lacks : std::initializer_list<std::function<void(TestNode&)>>{
+           [](TestNode& node) { node.report.vendors[0].driver = ""; },
+           [](TestNode& node) { node.files["/dev/acme1"] = {}; },
+           [](TestNode& node) { node.looked = false; },
+           [](TestNode& node) { node.named.erase("G1"); },
+           [](TestNode& node) { node.report.allocators[0].state = "waiting"; },
+           [](TestNode& node) { node.report.allocators.clear(); },
+           [](TestNode& node) { node.report.allocators[0].device_list = {"envvar"}; }}) {
+    TestNode node;
+    lacks(node);
+    EXPECT_FALSE(node.CanTry());
+  }
+  TestNode node;
+  node.container.state = ContainerFacts::State::kFailed;
+  EXPECT_TRUE(node.CanTry()) << "its own verdict does not keep it from being tried again";
 }
 
 TEST(Validate, SaysOnWhichDevicesAProgramHasComputed) {

@@ -347,9 +347,12 @@ priorityClassName: {{ . }}
 {{- if not (kindIs "invalid" $value) -}}{{- $_ := set $usage $key $value -}}{{- end -}}
 {{- end -}}
 {{- with $usage -}}{{- $_ := set $config "usage" . -}}{{- end -}}
+{{- $validation := dict -}}
 {{- if or $own.validation.directory $own.validation.exporterNames -}}
-{{- $_ := set $config "validation" (dict "directory" ($own.validation.directory | default "") "exporterNames" ($own.validation.exporterNames | default false)) -}}
+{{- $validation = dict "directory" ($own.validation.directory | default "") "exporterNames" ($own.validation.exporterNames | default false) -}}
 {{- end -}}
+{{- if eq (toString $own.validation.container) "false" -}}{{- $_ := set $validation "container" false -}}{{- end -}}
+{{- with $validation -}}{{- $_ := set $config "validation" . -}}{{- end -}}
 {{- if $own.metrics.webConfig.secret -}}
 {{- $_ := set $config "http" (dict "webConfigFile" (printf "/etc/penstock-web/%s" $own.metrics.webConfig.key)) -}}
 {{- end -}}

@@ -10,7 +10,7 @@ since helm renders them in no particular order. Changes .Values, prints nothing.
     "componentSelectorLabels.enabled" "allowDefaultNamespace" "devicePlugin.enabled" "devicePlugin.enableHostNetwork"
     "gfd.enabled" "gfd.noTimestamp" "gfd.enableHostNetwork" "mps.enableHostPID" "mps.enableHostNetwork"
     "penstock.onlyLabelledNodes" "penstock.privileged" "penstock.labels.node" "penstock.labels.nodeFeature"
-    "penstock.labels.hostFeatures" "penstock.nodeState.enabled" "penstock.nodeState.crd" "penstock.nodeStatus" "penstock.readyCondition" "penstock.validation.exporterNames" "penstock.events"
+    "penstock.labels.hostFeatures" "penstock.nodeState.enabled" "penstock.nodeState.crd" "penstock.nodeStatus" "penstock.readyCondition" "penstock.validation.container" "penstock.validation.exporterNames" "penstock.events"
     "penstock.admissionPolicy" "penstock.networkPolicy.enabled" "penstock.cleanup.enabled" "penstock.cleanup.host"
     "penstock.serviceAccount.create" "penstock.rbac.create" "penstock.openshift.enabled" "penstock.cdi.enabled"
     "penstock.runtimeClass.create" "penstock.mps.enabled" "penstock.telemetry.healthSocket" "penstock.telemetry.podUid" "penstock.telemetry.virtualGpus"

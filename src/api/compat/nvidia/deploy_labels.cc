@@ -22,7 +22,8 @@ constexpr Service kServices[] = {
      "the Node gets no labels of GPU Feature Discovery"},
     {"dcgm-exporter", &NodeServices::exporter, "the metrics page has no families of dcgm-exporter"},
     {"mig-manager", &NodeServices::layouts, "no label divides GPUs"},
-    {"operator-validator", &NodeServices::validator, "the validator's files are not kept"},
+    {"operator-validator", &NodeServices::validator,
+     "the validator's files are not kept, and no container tries the devices"},
     {"node-status-exporter", &NodeServices::status_exporter,
      "the metrics page has no families of the node status exporter"},
     {"container-toolkit", &NodeServices::toolkit,
@@ -76,7 +77,10 @@ NodeConfig WithServices(NodeConfig config, const NodeServices& services,
     std::erase_if(config.telemetry.names, [](MetricNames names) {
       return names == MetricNames::kExporter || names == MetricNames::kExporterNew;
     });
-  if (!services.validator) config.validation.directory.clear();
+  if (!services.validator) {
+    config.validation.directory.clear();
+    config.validation.container = false;
+  }
   if (!services.status_exporter) config.validation.exporter_names = false;
   if (!services.toolkit) config.containers.configure_engine = EngineSetup::kOff;
   return config;

@@ -88,7 +88,7 @@ TEST(DeployLabels, OfOtherServicesChangeTheirKeys) {
   const NodeConfig changed =
       WithServices(config, {true, true, false, true, false, false, false}, remarks);
   EXPECT_THAT(changed.telemetry.names, ElementsAre(MetricNames::kAccelerator));
-  EXPECT_EQ(changed.validation, ValidationConfig{});
+  EXPECT_EQ(changed.validation, ValidationConfig{.container = false});
   EXPECT_EQ(changed.containers.configure_engine, EngineSetup::kOff);
   EXPECT_TRUE(changed.assignments.empty());
   EXPECT_EQ(remarks.size(), 4u);

@@ -82,7 +82,7 @@ std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
   for (const std::string& file : OwnSpecifications(config.paths.cdi_root))
     add(config.paths.cdi_root + "/" + file);
   if (!config.cdi.install.empty())
-    for (const char* program : {"penstock-hook", "penstock-runtime"})
+    for (const char* program : {"penstock-hook", "penstock-runtime", "penstock-probe"})
       add(config.cdi.install + "/" + program);
   add(config.paths.run_dir + "/penstock.sock");
   add(config.paths.run_dir + "/" + kLock + ".replaced");

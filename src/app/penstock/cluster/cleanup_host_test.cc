@@ -36,7 +36,7 @@ class CleanHostTest : public testing::Test {
          {"penstock-nvidia.com-gpu.json", "k8s.device-plugin.nvidia.com-gpu.json",
           "k8s.device-plugin.nvidia.com-gds.json"})
       folder_.Write(std::string("cdi/") + file, "{}");
-    for (const char* program : {"penstock-hook", "penstock-runtime"})
+    for (const char* program : {"penstock-hook", "penstock-runtime", "penstock-probe"})
       folder_.Write(std::string("state/bin/") + program, "");
     folder_.Write("run/agent.lock", "1\n");
     LockMode(0600);
@@ -55,7 +55,7 @@ class CleanHostTest : public testing::Test {
 
 TEST_F(CleanHostTest, LeavesNothingOfAnAgentThatHasEnded) {
   AgentWasHere();
-  EXPECT_EQ(LeftOnHost(config_).size(), 20u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 21u);
   LockMode(0644);  // as written by 0.1.0
   const auto outcome = Must(CleanHost(config_, false));
   EXPECT_THAT(outcome.failures, IsEmpty());
@@ -97,7 +97,7 @@ TEST_F(CleanHostTest, SaysInADryRunWhatItWouldRemove) {
   AgentWasHere();
   const auto outcome = Must(CleanHost(config_, true));
   EXPECT_THAT(outcome.removed, Contains(folder_ / "state/ledger.json"));
-  EXPECT_EQ(LeftOnHost(config_).size(), 20u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 21u);
 }
 
 TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
@@ -106,7 +106,7 @@ TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
   const base::Error outcome = CleanHost(config_, false).error();
   EXPECT_EQ(outcome.code(), base::Code::kFailedPrecondition);
   EXPECT_THAT(outcome.message(), HasSubstr(std::to_string(getpid())));
-  EXPECT_EQ(LeftOnHost(config_).size(), 20u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 21u);
 }
 
 TEST_F(CleanHostTest, MakesNoFolderWhereThereIsNone) {

@@ -2,7 +2,6 @@
 // specifications promise.
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include <sys/resource.h>
@@ -11,6 +10,7 @@
 #include "app/penstock/common/programs.h"
 #include "app/penstock/runtime/doctor_verb.h"
 #include "base/core/strings.h"
+#include "node/validate/container_files.h"
 #include "os/core/file.h"
 #include "protocol/engine/cri/probe_container.h"
 #include "protocol/engine/engine_commands.h"
@@ -18,6 +18,8 @@
 namespace penstock::app {
 
 namespace {
+
+using node::validate::PromisedFiles;
 
 constexpr base::Duration kPodPatience = std::chrono::seconds(60);  // for pods on a busy machine
 constexpr rlim_t kLimit = 1024;  // of files and processes: more than the probe needs
@@ -45,19 +47,6 @@ class Root {
   explicit Root(std::string path) : path_(std::move(path)) {}
   std::string path_;
 };
-
-/// The files that must be in the container, and whether each is a device.
-struct Promise {
-  std::map<std::string, bool> files;
-};
-
-Promise PromiseOf(const api::cdi::CdiEdits& edits) {
-  Promise promise;
-  for (const auto& mount : edits.mounts)
-    if (mount.host_path.starts_with('/')) promise.files[mount.container_path] = false;
-  for (const auto& node : edits.nodes) promise.files[node.path] = true;
-  return promise;
-}
 
 /// All devices of the first kind: the device that stands for all, else each device.
 std::vector<std::string> AllOfFirstKind(const api::cdi::Registry& registry) {
@@ -98,63 +87,32 @@ std::vector<std::string> PodmanCommand(const Proof& proof, const std::string& ro
   return command;
 }
 
-/// Explains why a file cannot be opened, naming the step that failed.
-std::string WhyNot(const std::string& file, bool device, int error) {
-  if (error == ENOENT) return file + " is not in the container: it was not injected";
-  if (error == EPERM && device)
-    return file + " exists but cannot be opened: the container's control group does not allow it";
-  return file + " cannot be opened: " + std::strerror(error);
-}
-
-/// Whether the error of open(2) shows that the file exists and access is allowed. A device file
-/// without hardware gives ENXIO or ENODEV, a device in exclusive use EBUSY. A mounted socket or
-/// folder cannot be opened like a file.
-bool IsOpen(int error) { return error == 0 || error == ENXIO || error == ENODEV || error == EBUSY; }
-
-/// Parses the probe's lines: "ERRNO FILE".
-std::map<std::string, int> ReadAnswers(const std::string& output) {
-  std::map<std::string, int> answers;
-  for (const std::string& line : base::Split(output, '\n')) {
-    const auto blank = line.find(' ');
-    if (blank == std::string::npos) continue;
-    if (const auto error = base::ParseInt(line.substr(0, blank)))
-      answers[line.substr(blank + 1)] = static_cast<int>(*error);
-  }
-  return answers;
-}
-
-std::vector<analysis::DoctorFinding> JudgeAnswers(const std::string& about, const Promise& promise,
-                                                  const std::map<std::string, int>& answers) {
+std::vector<analysis::DoctorFinding> FindingsOf(const std::string& about,
+                                                const PromisedFiles& promised,
+                                                const std::string& output) {
+  const auto finding = [&about](analysis::FindingState verdict, const std::string& why) {
+    return analysis::DoctorFinding{about, verdict, why, "", {}, {}};
+  };
   std::vector<analysis::DoctorFinding> findings;
-  std::size_t devices = 0;
-  for (const auto& [file, device] : promise.files) {
-    devices += device ? 1 : 0;
-    const auto answer = answers.find(file);
-    const int error = answer == answers.end() ? EIO : answer->second;
-    if (!IsOpen(error))
-      findings.push_back(
-          {about, analysis::FindingState::kBad, WhyNot(file, device, error), "", {}, {}});
-  }
+  for (const std::string& why : node::validate::WhyNotOpen(promised, output))
+    findings.push_back(finding(analysis::FindingState::kBad, why));
+  const std::size_t devices = promised.devices();
   if (findings.empty())
-    findings.push_back({about,
-                        analysis::FindingState::kOk,
-                        "in a container " + std::to_string(devices) + " device files and " +
-                            std::to_string(promise.files.size() - devices) +
-                            " mounted files could be opened",
-                        "",
-                        {},
-                        {}});
+    findings.push_back(finding(analysis::FindingState::kOk,
+                               "in a container " + std::to_string(devices) + " device files and " +
+                                   std::to_string(promised.files.size() - devices) +
+                                   " mounted files could be opened"));
   return findings;
 }
 
-base::Result<std::string> RunByPodman(const Proof& proof, const Promise& promise,
+base::Result<std::string> RunByPodman(const Proof& proof, const PromisedFiles& promised,
                                       const std::string& probe) {
   ASSIGN(const Root root, Root::Make());
   std::error_code error;
   std::filesystem::copy_file(probe, root.path() + kInside, error);
   if (error) return base::ErrnoError(error.value(), "copy " + probe + " to " + root.path());
   std::vector<std::string> command = PodmanCommand(proof, root.path(), probe);
-  for (const auto& [file, device] : promise.files) command.push_back(file);
+  for (std::string& file : promised.paths()) command.push_back(std::move(file));
   ASSIGN(const auto outcome, RunFor(command, kPodPatience));
   if (outcome.status == 0) return outcome.output;
   return base::Error(base::Code::kUnknown, protocol::engine::LastLine(outcome.errors));
@@ -162,14 +120,13 @@ base::Result<std::string> RunByPodman(const Proof& proof, const Promise& promise
 
 /// Starts the container as the kubelet does: with the kubelet's calls to the engine.
 base::Result<std::string> RunLikeKubelet(const analysis::EngineState& engine, const Proof& proof,
-                                         const Promise& promise, const std::string& probe) {
-  protocol::engine::cri::ProbeContainer container{.socket = engine.socket,
-                                                  .image = proof.image,
-                                                  .command = {kInside},
-                                                  .program = probe,
-                                                  .cdi_devices = proof.devices};
-  for (const auto& [file, device] : promise.files) container.command.push_back(file);
-  return protocol::engine::cri::RunContainer(container, kPodPatience);
+                                         const PromisedFiles& promised, const std::string& probe) {
+  return protocol::engine::cri::RunContainer({.socket = engine.socket,
+                                              .image = proof.image,
+                                              .program = probe,
+                                              .files = promised.paths(),
+                                              .cdi_devices = proof.devices},
+                                             kPodPatience);
 }
 
 /// The requested engine, or the first that can start a container without further help.
@@ -211,14 +168,14 @@ std::vector<analysis::DoctorFinding> Prove(const Proof& given, const analysis::D
   if (!edits.ok()) return only(analysis::FindingState::kBad, edits.error().message());
   const auto probe = FindProgram(kProbe);
   if (!probe.ok()) return only(analysis::FindingState::kUnknown, probe.error().message());
-  const Promise promise = PromiseOf(*edits);
-  const auto output = by_podman ? RunByPodman(proof, promise, *probe)
-                                : RunLikeKubelet(*engine, proof, promise, *probe);
+  const PromisedFiles promised = node::validate::PromiseOf(*edits);
+  const auto output = by_podman ? RunByPodman(proof, promised, *probe)
+                                : RunLikeKubelet(*engine, proof, promised, *probe);
   if (!output.ok())
     return only(analysis::FindingState::kBad, "no container with " +
                                                   base::Join(proof.devices, ", ") +
                                                   " starts: " + output.error().message());
-  return JudgeAnswers(about, promise, ReadAnswers(*output));
+  return FindingsOf(about, promised, *output);
 }
 
 }  // namespace penstock::app

@@ -1,18 +1,13 @@
+// The kubelet's own calls, one after the other. Calls end with their owner, so no step runs after
+// the destructor.
 #include "protocol/engine/cri/probe_container.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
-#include <functional>
-#include <thread>
+#include <utility>
 
-#include <unistd.h>
-
+#include "base/core/document.h"
 #include "base/core/strings.h"
-#include "os/core/file.h"
-#include "os/loop.h"
 #include "protocol/rpc/calls.h"
 #include "runtime.grpc.pb.h"
 
@@ -20,178 +15,327 @@ namespace penstock::protocol::engine::cri {
 namespace {
 
 namespace v1 = ::runtime::v1;
+using Kind = ProbeAnswer::Kind;
 
 constexpr base::Duration kRemoval = std::chrono::seconds(30);
-constexpr auto kPause = std::chrono::milliseconds(
-    20);  // between looks at a container; older engines report its end in no other way
-constexpr char kName[] = "penstock-proof";
-constexpr char kLog[] = "log";
+constexpr std::int64_t kExecSeconds = 20;
+constexpr char kName[] = "penstock-proof", kInside[] = "/penstock-probe", kWaits[] = "--wait",
+               kLongest[] = "60";  // seconds; by then a container whose caller has gone ends
+constexpr char kOwner[] = "penstock.io/proof";               // label of a sandbox
+constexpr char kAnnotation[] = "cdi.k8s.io/penstock-proof";  // pkg/cdi/annotations.go: any name
+constexpr char kSlice[] = "system.slice", kTopGroup[] = "/";
 
 // The method that takes this type of request.
-using Methods = v1::RuntimeService::StubInterface::async_interface;
+using Runtime = v1::RuntimeService::StubInterface::async_interface;
+using Images = v1::ImageService::StubInterface::async_interface;
 using Context = grpc::ClientContext;
-using Done = std::function<void(grpc::Status)>;
+using Finished = std::function<void(grpc::Status)>;
 
-void Call(Methods* methods, Context* context, const v1::RunPodSandboxRequest* request,
-          v1::RunPodSandboxResponse* response, Done done) {
-  methods->RunPodSandbox(context, request, response, std::move(done));
+void Call(Runtime* methods, Context* context, const v1::StatusRequest* request,
+          v1::StatusResponse* response, Finished finished) {
+  methods->Status(context, request, response, std::move(finished));
 }
-void Call(Methods* methods, Context* context, const v1::RemovePodSandboxRequest* request,
-          v1::RemovePodSandboxResponse* response, Done done) {
-  methods->RemovePodSandbox(context, request, response, std::move(done));
+void Call(Images* methods, Context* context, const v1::ListImagesRequest* request,
+          v1::ListImagesResponse* response, Finished finished) {
+  methods->ListImages(context, request, response, std::move(finished));
 }
-void Call(Methods* methods, Context* context, const v1::CreateContainerRequest* request,
-          v1::CreateContainerResponse* response, Done done) {
-  methods->CreateContainer(context, request, response, std::move(done));
+void Call(Runtime* methods, Context* context, const v1::RunPodSandboxRequest* request,
+          v1::RunPodSandboxResponse* response, Finished finished) {
+  methods->RunPodSandbox(context, request, response, std::move(finished));
 }
-void Call(Methods* methods, Context* context, const v1::StartContainerRequest* request,
-          v1::StartContainerResponse* response, Done done) {
-  methods->StartContainer(context, request, response, std::move(done));
+void Call(Runtime* methods, Context* context, const v1::ListPodSandboxRequest* request,
+          v1::ListPodSandboxResponse* response, Finished finished) {
+  methods->ListPodSandbox(context, request, response, std::move(finished));
 }
-void Call(Methods* methods, Context* context, const v1::ContainerStatusRequest* request,
-          v1::ContainerStatusResponse* response, Done done) {
-  methods->ContainerStatus(context, request, response, std::move(done));
+void Call(Runtime* methods, Context* context, const v1::RemovePodSandboxRequest* request,
+          v1::RemovePodSandboxResponse* response, Finished finished) {
+  methods->RemovePodSandbox(context, request, response, std::move(finished));
 }
-
-/// Makes one call and waits for its result.
-template <typename Response, typename Request>
-Result<Response> CallNow(const std::string& socket, Request request, base::Duration within) {
-  os::Loop loop("cri");
-  Result<Response> result = Error(Code::kCancelled, "not queried");
-  rpc::Calls calls(loop);
-  calls.Call<v1::RuntimeService, Response>(
-      socket, std::move(request), within,
-      [](auto* methods, auto* context, const auto* sent, auto* response, auto finished) {
-        Call(methods, context, sent, response, Done(std::move(finished)));
-      },
-      [&](Result<Response> answer) {
-        result = std::move(answer);
-        loop.Stop();
-      });
-  loop.Run();
-  return result;
+void Call(Runtime* methods, Context* context, const v1::CreateContainerRequest* request,
+          v1::CreateContainerResponse* response, Finished finished) {
+  methods->CreateContainer(context, request, response, std::move(finished));
+}
+void Call(Runtime* methods, Context* context, const v1::StartContainerRequest* request,
+          v1::StartContainerResponse* response, Finished finished) {
+  methods->StartContainer(context, request, response, std::move(finished));
+}
+void Call(Runtime* methods, Context* context, const v1::ExecSyncRequest* request,
+          v1::ExecSyncResponse* response, Finished finished) {
+  methods->ExecSync(context, request, response, std::move(finished));
 }
 
-class Pod {
- public:
-  Pod(const ProbeContainer& container, base::Duration within, std::string folder)
-      : container_(container), deadline_(clock_.Now() + within), folder_(std::move(folder)) {}
-
-  ~Pod() {
-    if (id_.empty()) return;
-    v1::RemovePodSandboxRequest request;
-    request.set_pod_sandbox_id(id_);
-    (void)CallNow<v1::RemovePodSandboxResponse>(container_.socket, std::move(request), kRemoval);
+/// The image of sandboxes, which the engine would pull where it is not there; of an engine that
+/// does not name it, the smallest of those that it keeps from garbage collection. By id: a name may
+/// get another image later. Which one it is does not matter: nothing of it is executed.
+std::string ChooseImage(const v1::ListImagesResponse& list, const std::string& of_sandboxes) {
+  const v1::Image* chosen = nullptr;
+  for (const v1::Image& image : list.images()) {
+    if (!of_sandboxes.empty() &&
+        std::ranges::find(image.repo_tags(), of_sandboxes) != image.repo_tags().end())
+      return image.id();
+    if (of_sandboxes.empty() && image.pinned() &&
+        (chosen == nullptr || image.size() < chosen->size()))
+      chosen = &image;
   }
-  Pod(const Pod&) = delete;
-  Pod& operator=(const Pod&) = delete;
+  return chosen == nullptr ? "" : chosen->id();
+}
 
-  Result<std::string> Run() {
-    TRY(Start());
-    ASSIGN(const std::string container, CreateContainer());
-    v1::StartContainerRequest start;
-    start.set_container_id(container);
-    ASSIGN([[maybe_unused]] const auto started,
-           CallNow<v1::StartContainerResponse>(container_.socket, std::move(start), Left()));
-    ASSIGN(const v1::ContainerStatus status, WaitForEnd(container));
-    const std::string output = OutputOfLog(os::ReadFile(folder_ + "/" + kLog).value_or(""));
-    if (status.exit_code() == 0) return output;
-    return Error(Code::kUnknown, container_.command.front() + " ended with status " +
-                                     std::to_string(status.exit_code()) +
-                                     (status.message().empty() ? "" : ": " + status.message()));
+}  // namespace
+
+class ProbeRun::Steps {
+ public:
+  Steps(os::Loop& loop, ProbeContainer container, base::Duration within, Done done)
+      : loop_(loop),
+        container_(std::move(container)),
+        deadline_(loop.clock().Now() + within),
+        done_(std::move(done)),
+        calls_(loop) {
+    v1::StatusRequest request;
+    request.set_verbose(true);
+    Ask<v1::RuntimeService, v1::StatusResponse>(
+        std::move(request), [this](const v1::StatusResponse& status) { ChooseSandbox(status); });
   }
 
  private:
-  base::Duration Left() const {
-    return std::max<base::Duration>(deadline_ - clock_.Now(), std::chrono::milliseconds(1));
+  /// Goes on with `next` after a success, and ends without a verdict otherwise.
+  template <typename Service, typename Response, typename Request, typename Next>
+  void Ask(Request request, Next next) {
+    Ask<Service, Response>(std::move(request), std::move(next), [this](const base::Error& error) {
+      End({Kind::kNotTried, error.message()});
+    });
   }
 
-  v1::PodSandboxConfig PodConfig() const {
+  template <typename Service, typename Response, typename Request, typename Next, typename Failed>
+  void Ask(Request request, Next next, Failed failed) {
+    AskWithin<Service, Response>(
+        std::move(request), Left(),
+        [next = std::move(next), failed = std::move(failed)](const base::Result<Response>& answer) {
+          if (answer.ok()) return next(*answer);
+          failed(answer.error());
+        });
+  }
+
+  template <typename Service, typename Response, typename Request>
+  void AskWithin(Request request, base::Duration within,
+                 std::function<void(base::Result<Response>)> answered) {
+    calls_.Call<Service, Response>(
+        container_.socket, std::move(request), within,
+        [](auto* methods, auto* context, const auto* sent, auto* response, auto finished) {
+          Call(methods, context, sent, response, Finished(std::move(finished)));
+        },
+        std::move(answered));
+  }
+
+  base::Duration Left() const {
+    return std::max<base::Duration>(deadline_ - loop_.clock().Now(), std::chrono::milliseconds(1));
+  }
+
+  void ChooseSandbox(const v1::StatusResponse& status) {
+    const auto config = status.info().find("config");
+    settings_ = SandboxSettingsIn(config == status.info().end() ? "" : config->second);
+    if (!container_.image.empty()) return RemoveFormer();
+    Ask<v1::ImageService, v1::ListImagesResponse>(
+        v1::ListImagesRequest(), [this](const v1::ListImagesResponse& list) {
+          container_.image = ChooseImage(list, settings_.image);
+          if (!container_.image.empty()) return RemoveFormer();
+          End({Kind::kImpossible, "the engine reports no image of its own to start it from"});
+        });
+  }
+
+  void RemoveFormer() {
+    if (container_.owner == ProbeContainer().owner) return StartSandbox();
+    v1::ListPodSandboxRequest request;
+    (*request.mutable_filter()->mutable_label_selector())[kOwner] = container_.owner;
+    Ask<v1::RuntimeService, v1::ListPodSandboxResponse>(
+        std::move(request), [this](const v1::ListPodSandboxResponse& list) {
+          for (const v1::PodSandbox& one : list.items()) {
+            // An engine that does not know the selector would list all.
+            const auto owner = one.labels().find(kOwner);
+            if (owner != one.labels().end() && owner->second == container_.owner)
+              former_.push_back(one.id());
+          }
+          RemoveNext();
+        });
+  }
+
+  void RemoveNext() {
+    if (former_.empty()) return StartSandbox();
+    v1::RemovePodSandboxRequest request;
+    request.set_pod_sandbox_id(former_.back());
+    former_.pop_back();
+    Ask<v1::RuntimeService, v1::RemovePodSandboxResponse>(
+        std::move(request), [this](const v1::RemovePodSandboxResponse&) { RemoveNext(); });
+  }
+
+  v1::PodSandboxConfig SandboxConfig() const {
     v1::PodSandboxConfig config;
     config.mutable_metadata()->set_name(kName);
-    config.mutable_metadata()->set_uid(kName + std::to_string(::getpid()));
+    config.mutable_metadata()->set_uid(uid_);
     config.mutable_metadata()->set_namespace_(kName);
-    config.set_log_directory(folder_);
+    (*config.mutable_labels())[kOwner] = container_.owner;
+    config.mutable_linux()->set_cgroup_parent(settings_.cgroup_parent);
     // A network of its own would require a working CNI plugin, which this container does not need.
     config.mutable_linux()->mutable_security_context()->mutable_namespace_options()->set_network(
         v1::NODE);
     return config;
   }
 
-  base::Status Start() {
+  void StartSandbox() {
+    // A kubelet takes the sandbox for that of a pod that is no more, and forgets no such pod.
+    uid_ = kName + std::to_string(loop_.clock().Wall().time_since_epoch().count());
     v1::RunPodSandboxRequest request;
-    *request.mutable_config() = PodConfig();
-    ASSIGN(const auto sandbox,
-           CallNow<v1::RunPodSandboxResponse>(container_.socket, std::move(request), Left()));
-    id_ = sandbox.pod_sandbox_id();
-    return {};
+    *request.mutable_config() = SandboxConfig();
+    Ask<v1::RuntimeService, v1::RunPodSandboxResponse>(
+        std::move(request), [this](const v1::RunPodSandboxResponse& sandbox) {
+          sandbox_ = sandbox.pod_sandbox_id();
+          Create();
+        });
   }
 
-  Result<std::string> CreateContainer() const {
+  void Create() {
     v1::CreateContainerRequest request;
-    request.set_pod_sandbox_id(id_);
-    *request.mutable_sandbox_config() = PodConfig();
-    v1::ContainerConfig& config = *request.mutable_config();
+    request.set_pod_sandbox_id(sandbox_);
+    *request.mutable_sandbox_config() = SandboxConfig();
+    *request.mutable_config() = Config();
+    Ask<v1::RuntimeService, v1::CreateContainerResponse>(
+        std::move(request),
+        [this](const v1::CreateContainerResponse& made) { Start(made.container_id()); },
+        [this](const base::Error& error) { Refused(error); });
+  }
+
+  v1::ContainerConfig Config() const {
+    v1::ContainerConfig config;
     config.mutable_metadata()->set_name(kName);
     config.mutable_image()->set_image(container_.image);
-    config.set_log_path(kLog);
-    config.mutable_linux()->mutable_security_context()->mutable_namespace_options()->set_network(
-        v1::NODE);
-    for (const std::string& word : container_.command) config.add_command(word);
-    for (const std::string& device : container_.cdi_devices)
-      config.add_cdi_devices()->set_name(device);
+    for (const char* word : {kInside, kWaits, kLongest}) config.add_command(word);
     v1::Mount& mount = *config.add_mounts();
-    mount.set_container_path(container_.command.front());
+    mount.set_container_path(kInside);
     mount.set_host_path(container_.program);
     mount.set_readonly(true);
-    ASSIGN(const auto container,
-           CallNow<v1::CreateContainerResponse>(container_.socket, std::move(request), Left()));
-    return container.container_id();
-  }
-
-  Result<v1::ContainerStatus> WaitForEnd(const std::string& container) const {
-    while (clock_.Now() < deadline_) {
-      v1::ContainerStatusRequest request;
-      request.set_container_id(container);
-      ASSIGN(const auto answer,
-             CallNow<v1::ContainerStatusResponse>(container_.socket, std::move(request), Left()));
-      if (answer.status().state() == v1::CONTAINER_EXITED) return answer.status();
-      std::this_thread::sleep_for(kPause);
+    mount.set_selinux_relabel(container_.relabel);
+    if (container_.by_annotation && !container_.cdi_devices.empty()) {
+      (*config.mutable_annotations())[kAnnotation] = base::Join(container_.cdi_devices, ",");
+    } else {
+      for (const std::string& device : container_.cdi_devices)
+        config.add_cdi_devices()->set_name(device);
     }
-    return Error(Code::kDeadlineExceeded, "the container did not exit in time");
+    v1::LinuxContainerSecurityContext& security =
+        *config.mutable_linux()->mutable_security_context();
+    security.mutable_namespace_options()->set_network(v1::NODE);
+    security.mutable_namespace_options()->set_pid(v1::CONTAINER);
+    security.mutable_capabilities()->add_drop_capabilities("ALL");
+    // Root, whatever the image says: files of devices may belong to root alone.
+    security.mutable_run_as_user()->set_value(0);
+    security.mutable_run_as_group()->set_value(0);
+    security.set_readonly_rootfs(true);
+    security.set_no_new_privs(true);
+    return config;
   }
 
-  const ProbeContainer& container_;
-  const base::SystemClock clock_;
+  void Start(const std::string& container) {
+    v1::StartContainerRequest request;
+    request.set_container_id(container);
+    Ask<v1::RuntimeService, v1::StartContainerResponse>(
+        std::move(request),
+        [this, container](const v1::StartContainerResponse&) { Probe(container); },
+        [this](const base::Error& error) { Refused(error); });
+  }
+
+  void Probe(const std::string& container) {
+    v1::ExecSyncRequest request;
+    request.set_container_id(container);
+    request.add_cmd(kInside);
+    for (const std::string& file : container_.files) request.add_cmd(file);
+    request.set_timeout(kExecSeconds);
+    Ask<v1::RuntimeService, v1::ExecSyncResponse>(
+        std::move(request), [this](const v1::ExecSyncResponse& said) {
+          if (said.exit_code() == 0) return End({Kind::kAnswered, said.stdout()});
+          End({Kind::kNotTried, "the program in it ended with status " +
+                                    std::to_string(said.exit_code()) + ": " + said.stderr()});
+        });
+  }
+
+  /// Whether it was refused, or another program ended its sandbox: the kubelet does so with one
+  /// that is no pod's.
+  void Refused(const base::Error& error) {
+    const auto code = error.code();
+    if (code == base::Code::kDeadlineExceeded || code == base::Code::kUnavailable ||
+        code == base::Code::kCancelled)
+      return End({Kind::kNotTried, error.message()});
+    v1::ListPodSandboxRequest request;
+    request.mutable_filter()->set_id(sandbox_);
+    Ask<v1::RuntimeService, v1::ListPodSandboxResponse>(
+        std::move(request), [this, why = error.message()](const v1::ListPodSandboxResponse& list) {
+          const bool lives = std::ranges::any_of(list.items(), [this](const v1::PodSandbox& one) {
+            return one.id() == sandbox_ && one.state() == v1::SANDBOX_READY;
+          });
+          End({lives ? Kind::kRefused : Kind::kNotTried, why});
+        });
+  }
+
+  void End(ProbeAnswer answer) {
+    if (sandbox_.empty()) return done_(answer);
+    v1::RemovePodSandboxRequest request;
+    request.set_pod_sandbox_id(sandbox_);
+    // What remains is removed before the next run.
+    AskWithin<v1::RuntimeService, v1::RemovePodSandboxResponse>(
+        std::move(request), kRemoval,
+        [this, answer = std::move(answer)](const base::Result<v1::RemovePodSandboxResponse>&) {
+          done_(answer);
+        });
+  }
+
+  os::Loop& loop_;
+  ProbeContainer container_;
   const base::TimePoint deadline_;
-  const std::string folder_;  // where the engine writes the container's output
-  std::string id_;            // empty until the pod exists
+  const Done done_;
+  SandboxSettings settings_;
+  std::vector<std::string> former_;
+  std::string uid_, sandbox_;  // empty until the sandbox exists
+  rpc::Calls calls_;
 };
 
-}  // namespace
+ProbeRun::ProbeRun(os::Loop& loop, ProbeContainer container, base::Duration within, Done done)
+    : steps_(std::make_unique<Steps>(loop, std::move(container), within, std::move(done))) {}
 
-base::Result<std::string> RunContainer(const ProbeContainer& container, base::Duration within) {
-  std::string folder = (std::filesystem::temp_directory_path() / "penstock-proof-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr)
-    return base::ErrnoError(errno, "create a folder for the container's output");
-  auto output = Pod(container, within, folder).Run();
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
-  return output;
+ProbeRun::~ProbeRun() = default;
+
+base::Result<std::string> RunContainer(ProbeContainer container, base::Duration within) {
+  os::Loop loop("cri");
+  ProbeAnswer answer;
+  const ProbeRun run(loop, std::move(container), within, [&](const ProbeAnswer& given) {
+    answer = given;
+    loop.Stop();
+  });
+  loop.Run();
+  switch (answer.kind) {
+    case Kind::kAnswered: return answer.text;
+    case Kind::kRefused: return base::Error(base::Code::kUnknown, answer.text);
+    default: return base::Error(base::Code::kUnavailable, answer.text);
+  }
 }
 
-std::string OutputOfLog(std::string_view log) {
-  std::string output;
-  for (const std::string& line : base::Split(log, '\n')) {
-    const auto stream = line.find(' ');
-    const auto tag = stream == std::string::npos ? stream : line.find(' ', stream + 1);
-    const auto text = tag == std::string::npos ? tag : line.find(' ', tag + 1);
-    if (text == std::string::npos || line.substr(stream + 1, tag - stream - 1) != "stdout")
-      continue;
-    output += line.substr(text + 1);
-    if (!line.substr(tag + 1, text - tag - 1).starts_with("P")) output += '\n';
-  }
-  return output;
+SandboxSettings SandboxSettingsIn(std::string_view config) {
+  SandboxSettings settings;
+  const auto document = base::ParseJson(config, "config");
+  if (!document.ok()) return settings;
+  const auto below = [](const base::Value* value, const std::string& key) {
+    return value == nullptr ? nullptr : value->Find(key);
+  };
+  const auto text = [](const base::Value* value) {
+    return value != nullptr && value->kind == base::Value::Kind::kString ? value->text : "";
+  };
+  settings.image = text(below(&*document, "sandboxImage"));
+  const base::Value* containerd = below(&*document, "containerd");
+  const base::Value* runtime =
+      below(below(containerd, "runtimes"), text(below(containerd, "defaultRuntimeName")));
+  const base::Value* systemd = below(below(runtime, "options"), "SystemdCgroup");
+  if (runtime != nullptr)
+    settings.cgroup_parent =
+        systemd != nullptr && systemd->kind == base::Value::Kind::kBool && systemd->boolean
+            ? kSlice
+            : kTopGroup;
+  return settings;
 }
 
 }  // namespace penstock::protocol::engine::cri

@@ -1,31 +1,78 @@
-// Runs one container over CRI, as the kubelet would start it, and returns its output.
+// Runs penstock-probe in one container over CRI, as the kubelet would start it, and returns what it
+// says of the files there.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/core/clock.h"
 #include "base/core/result.h"
+#include "os/loop.h"
 
 namespace penstock::protocol::engine::cri {
 
 struct ProbeContainer {
-  std::string socket;  ///< of the engine
-  std::string image;   ///< in the engine's store: nothing is pulled
-  std::vector<std::string> command;
-  std::string
-      program;  ///< of this machine, mounted read-only at the path of the command's first word
-  std::vector<std::string> cdi_devices;  ///< qualified names, passed in CRI's own field for them
+  std::string socket;              ///< of the engine
+  std::string image;               ///< in the engine's store; empty: that of the engine's sandboxes
+  std::string program;             ///< penstock-probe, as the machine names it; it is mounted
+                                   ///< read-only and is the only program that runs there
+  std::vector<std::string> files;  ///< that it is to open
+  std::vector<std::string> cdi_devices;  ///< qualified names
+  bool by_annotation = false;  ///< name them in an annotation, not in CRI's own field for them
+  bool relabel = false;  ///< with SELinux, make the program's file one that containers may run
+  std::string owner = "doctor";  ///< sandboxes that a former run of this owner has left are removed
+                                 ///< first, unless it is that
 };
 
-/// Runs the container to its end in a pod on the machine's own network, and returns its standard
-/// output. The pod is removed in any case. Blocks, for at most `within` before the pod is removed.
-/// kDeadlineExceeded if the container did not end; kUnknown if it failed; else the engine's error.
-base::Result<std::string> RunContainer(const ProbeContainer& container, base::Duration within);
+struct ProbeAnswer {
+  enum class Kind {
+    kAnswered,    ///< `text` is the probe's output
+    kRefused,     ///< the engine does not create or start this container; `text`: its error
+    kNotTried,    ///< it did not come to that, or another program ended the container; `text`: why
+    kImpossible,  ///< likewise, and so it will be with this engine: no image is there
+  };
+  Kind kind = Kind::kNotTried;
+  std::string text;
+};
 
-/// Returns a container's standard output from its log in the kubelet's format: "TIME stdout F text"
-/// per line, P if the line continues. Pure.
-std::string OutputOfLog(std::string_view log);
+/// One run on the machine's own network, as a user without capabilities who cannot write. The
+/// container and its sandbox are removed before the answer; one whose caller has gone ends by
+/// itself within a minute. Nothing is pulled.
+class ProbeRun {
+ public:
+  using Done = std::function<void(const ProbeAnswer&)>;
+
+  /// On the loop's thread. Calls back once, later: within `within`, and what the removal takes. The
+  /// destructor cancels the run without an answer.
+  ProbeRun(os::Loop& loop, ProbeContainer container, base::Duration within, Done done);
+  ~ProbeRun();
+  ProbeRun(const ProbeRun&) = delete;
+  ProbeRun& operator=(const ProbeRun&) = delete;
+
+ private:
+  class Steps;
+  const std::unique_ptr<Steps> steps_;
+};
+
+/// The same, blocking. kUnknown if the engine refuses the container, kUnavailable if it was not
+/// tried.
+base::Result<std::string> RunContainer(ProbeContainer container, base::Duration within);
+
+/// How an engine starts sandboxes.
+struct SandboxSettings {
+  std::string image;
+  std::string cgroup_parent;  ///< that leaves nothing behind; empty: the engine has one
+  bool operator==(const SandboxSettings&) const = default;
+};
+
+/// Reads them from "config" of a verbose Status. containerd has its configuration there
+/// (pkg/cri/config, 1.7; internal/cri/config, 2.x, without the image): where systemd manages
+/// control groups, a sandbox that names no slice does not start, elsewhere its group would be below
+/// a new one that stays. CRI-O has only the image (server/runtime_status.go), and a group of its
+/// own. Pure.
+SandboxSettings SandboxSettingsIn(std::string_view config);
 
 }  // namespace penstock::protocol::engine::cri

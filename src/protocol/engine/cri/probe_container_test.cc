@@ -1,34 +1,137 @@
-// Tests the reading of container logs as CRI's engines write them.
+// Runs the probe with an engine that pretends to, and reads what engines say of their sandboxes.
 #include "protocol/engine/cri/probe_container.h"
 
+#include <cerrno>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "os/testing/temporary_folder.h"
+#include "protocol/engine/cri/fake/fake_engine.h"
 
 namespace penstock::protocol::engine::cri {
 namespace {
 
-TEST(OutputOfLog, IsWhatWentToStandardOutputWithLinesWhole) {
-  EXPECT_EQ(OutputOfLog("2026-11-21T14:00:00.1Z stdout F 0 /dev/nvidia0\n"
-                        "2026-11-21T14:00:00.2Z stderr F a warning\n"
-                        "2026-11-21T14:00:00.3Z stdout P 6 /dev/nvid\n"
-                        "2026-11-21T14:00:00.3Z stdout F ia1\n"
-                        "2026-11-21T14:00:00.4Z stdout F \n"),
-            "0 /dev/nvidia0\n6 /dev/nvidia1\n\n");
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr base::Duration kPatience = std::chrono::seconds(60);
+
+class ProbeContainerTest : public testing::Test {
+ protected:
+  ProbeContainerTest() { engine_.Start({}); }
+
+  ProbeAnswer Run(ProbeContainer container = {}) {
+    os::Loop loop("test");
+    ProbeAnswer answer;
+    container.socket = socket_;
+    container.program = "/opt/penstock-probe";
+    container.files = {"/dev/acme0", "/lib/libacme.so"};
+    if (container.cdi_devices.empty()) container.cdi_devices = {"k8s.acme.com/gpu=A"};
+    const ProbeRun run(loop, std::move(container), kPatience, [&](const ProbeAnswer& given) {
+      answer = given;
+      loop.Stop();
+    });
+    loop.Run();
+    return answer;
+  }
+
+  const os::TemporaryFolder folder_;
+  const std::string socket_ = folder_ / "c.sock";
+  FakeEngine engine_{socket_};
+};
+
+TEST_F(ProbeContainerTest, OpensTheFilesInAContainerOfTheEnginesOwnImageAndLeavesNothing) {
+  engine_.Change([](auto& says) { says.errors = {{"/dev/acme0", ENXIO}}; });
+  const ProbeAnswer answer = Run();
+  EXPECT_EQ(answer.kind, ProbeAnswer::Kind::kAnswered) << answer.text;
+  EXPECT_EQ(answer.text, "6 /dev/acme0\n0 /lib/libacme.so\n");
+  ASSERT_THAT(engine_.containers(), SizeIs(1));
+  const FakeEngine::Container made = engine_.containers()[0];
+  EXPECT_EQ(made.image, "sha256:pause") << "neither by name, nor a user's";
+  EXPECT_EQ(made.program, "/opt/penstock-probe");
+  EXPECT_THAT(made.command, ElementsAre("/penstock-probe", "--wait", "60"));
+  EXPECT_THAT(made.devices, ElementsAre("k8s.acme.com/gpu=A"));
+  EXPECT_THAT(made.files, ElementsAre("/dev/acme0", "/lib/libacme.so"));
+  EXPECT_TRUE(made.confined);
+  EXPECT_EQ(made.cgroup_parent, "") << "of which this engine says nothing";
+  EXPECT_EQ(engine_.sandboxes(), 0u);
 }
 
-TEST(OutputOfLog, PassesOverWhatIsNone) {
-  EXPECT_EQ(OutputOfLog(""), "");
-  EXPECT_EQ(OutputOfLog("stdout\n  \nx y\nx stdout F"), "");
+TEST_F(ProbeContainerTest, ASandboxStartsInASliceWhereTheEngineUsesSystemd) {
+  engine_.Change([](auto& says) {
+    says.config = R"({"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"options":
+                      {"SystemdCgroup":true}}}}})";
+  });
+  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kAnswered);
+  EXPECT_EQ(engine_.containers()[0].cgroup_parent, "system.slice");
 }
 
-TEST(ProbeContainer, FailsWhereNoOneListens) {
-  const auto output = RunContainer({.socket = "/none/c.sock",
-                                    .image = "i",
-                                    .command = {"/p"},
-                                    .program = "/p",
-                                    .cdi_devices = {}},
-                                   std::chrono::seconds(5));
+TEST_F(ProbeContainerTest, NamesDevicesInAnAnnotationWhereTheEngineReadsThemThere) {
+  Run({.cdi_devices = {"acme.com/gpu=A", "acme.com/gpu=B"}, .by_annotation = true});
+  EXPECT_THAT(engine_.containers()[0].devices, IsEmpty());
+  EXPECT_EQ(engine_.containers()[0].annotations,
+            "cdi.k8s.io/penstock-proof=acme.com/gpu=A,acme.com/gpu=B");
+}
+
+TEST_F(ProbeContainerTest, WhatTheEngineRefusesIsToldFromWhatAnotherProgramEnded) {
+  engine_.Change([](auto& says) { says.refuses = "unresolvable CDI devices"; });
+  ProbeAnswer answer = Run();
+  EXPECT_EQ(answer.kind, ProbeAnswer::Kind::kRefused);
+  EXPECT_EQ(answer.text, "unresolvable CDI devices");
+  engine_.Change([](auto& says) { says.ends_sandboxes = true; });
+  answer = Run();
+  EXPECT_EQ(answer.kind, ProbeAnswer::Kind::kNotTried);
+  EXPECT_THAT(answer.text, HasSubstr("not running"));
+  EXPECT_EQ(engine_.sandboxes(), 0u);
+}
+
+TEST_F(ProbeContainerTest, WithoutAnImageOfTheEngineNoneIsTaken) {
+  engine_.Change([](auto& says) { says.pinned = false; });
+  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kImpossible);
+  EXPECT_THAT(engine_.containers(), IsEmpty());
+  engine_.Change(
+      [](auto& says) { says.config = R"({"sandboxImage":"registry.k8s.io/pause:3.8"})"; });
+  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kAnswered) << "that it names itself";
+  engine_.Change([](auto& says) {
+    says.pinned = true;
+    says.config = R"({"sandboxImage":"registry.k8s.io/pause:3.9"})";
+  });
+  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kImpossible) << "the engine would pull it";
+}
+
+TEST_F(ProbeContainerTest, RemovesWhatAFormerRunOfItsOwnerLeft) {
+  engine_.Leave("agent");
+  engine_.Leave("other");
+  Run({.owner = "agent"});
+  EXPECT_EQ(engine_.containers()[0].owner, "agent");
+  EXPECT_EQ(engine_.sandboxes(), 1u) << "that of the other";
+}
+
+TEST_F(ProbeContainerTest, FailsWhereNoOneListens) {
+  engine_.Stop();
+  const auto output = RunContainer({.socket = socket_, .image = "i", .program = "/p"}, kPatience);
   ASSERT_FALSE(output.ok());
-  EXPECT_NE(output.error().message().find("/none/c.sock"), std::string::npos);
+  EXPECT_EQ(output.error().code(), base::Code::kUnavailable);
+  EXPECT_NE(output.error().message().find(socket_), std::string::npos);
+}
+
+TEST(SandboxSettings, AreReadFromWhatAnEngineSaysOfItself) {
+  EXPECT_EQ(SandboxSettingsIn(""), SandboxSettings());
+  EXPECT_EQ(SandboxSettingsIn("[crio.image]\npause_image = \"p\""), SandboxSettings());
+  EXPECT_EQ(SandboxSettingsIn(R"({"sandboxImage":"registry.k8s.io/pause:3.10"})"),
+            (SandboxSettings{.image = "registry.k8s.io/pause:3.10", .cgroup_parent = ""}))
+      << "of CRI-O";
+  EXPECT_EQ(SandboxSettingsIn(R"({"sandboxImage":5,"containerd":{"runtimes":[]}})"),
+            SandboxSettings());
+  EXPECT_EQ(SandboxSettingsIn(R"({"sandboxImage":"p:1","containerd":{"defaultRuntimeName":"r",
+                "runtimes":{"r":{"options":{"SystemdCgroup":true}},
+                            "s":{"options":{"SystemdCgroup":false}}}}})"),
+            (SandboxSettings{.image = "p:1", .cgroup_parent = "system.slice"}));
+  EXPECT_EQ(SandboxSettingsIn(R"({"containerd":{"defaultRuntimeName":"r","runtimes":{"r":{}}}})"),
+            (SandboxSettings{.image = "", .cgroup_parent = "/"}));
 }
 
 }  // namespace

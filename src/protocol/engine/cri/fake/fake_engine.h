@@ -1,8 +1,12 @@
-// A container engine that gives configurable answers to CRI's Version and Status. For tests only.
+// A container engine for tests: gives configurable answers to CRI's Version and Status, and
+// pretends to run containers.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace penstock::protocol::engine::cri {
 
@@ -14,6 +18,20 @@ class FakeEngine {
     std::string config = R"({"enableCDI":true,"cdiSpecDirs":["/etc/cdi","/var/run/cdi"]})";
     bool no_such_service = false;  ///< as containerd without its CRI plugin
     bool silent = false;           ///< it accepts calls and never answers
+    bool pinned = true;            ///< it says that the image of its sandboxes is kept
+    std::string refuses;           ///< the error of a container with CDI devices
+    std::string refuses_all;       ///< the error of every container
+    bool ends_sandboxes = false;   ///< as a kubelet that finds them: before the container is made
+    std::map<std::string, int> errors;  ///< of files that do not open in a container: errno
+  };
+  struct Container {
+    std::string image, program;  ///< of the host, in the place of the container's program
+    std::vector<std::string> command;
+    std::vector<std::string> devices;  ///< CDI
+    std::string annotations;           ///< "KEY=VALUE"
+    std::vector<std::string> files;    ///< that the program in it was asked to open
+    std::string cgroup_parent, owner;  ///< of its sandbox
+    bool confined = false;             ///< no capabilities, nothing to write, no other network
   };
   explicit FakeEngine(std::string socket);
   ~FakeEngine();
@@ -22,8 +40,16 @@ class FakeEngine {
   void Start(Says says);
   /// Stops and removes its socket.
   void Stop();
+  /// From now on it says this.
+  void Change(const std::function<void(Says&)>& change);
   /// Returns how many times Status was called since construction.
   int asked() const;
+  /// The containers that it was asked to create since construction.
+  std::vector<Container> containers() const;
+  /// How many sandboxes exist.
+  std::size_t sandboxes() const;
+  /// Adds one, as a former run would have left it.
+  void Leave(const std::string& owner);
 
  private:
   struct State;

@@ -1,0 +1,191 @@
+#include "app/agent/container_check.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/cdi/registry.h"
+#include "base/core/printable.h"
+#include "base/log.h"
+#include "os/core/file.h"
+
+namespace penstock::app {
+namespace {
+
+using protocol::engine::cri::ProbeAnswer;
+using protocol::engine::cri::ProbeRun;
+
+/// A sandbox and a container take a few tenths of a second, and seconds on a machine that is busy.
+constexpr base::Duration kWithin = std::chrono::seconds(30);
+constexpr std::size_t kMostAnswer = 300;
+constexpr char kOwner[] = "agent", kContainerOff[] = "validation.container is off";
+
+/// What the specifications of the folder promise to a container with these devices.
+base::Result<node::validate::PromisedFiles> Promised(const std::string& folder,
+                                                     const std::vector<std::string>& devices) {
+  std::vector<api::cdi::SpecFile> files;
+  for (os::FolderFile& file : os::ReadFolder(folder, api::cdi::kSuffixes, api::cdi::kMaxBytes))
+    files.push_back({.path = std::move(file.path), .text = std::move(file.text)});
+  ASSIGN(const auto edits, api::cdi::Registry(std::move(files)).Inject(devices));
+  return node::validate::PromiseOf(edits);
+}
+
+std::string Shortened(const std::string& text) {
+  return base::Printable(text.substr(0, kMostAnswer));
+}
+
+}  // namespace
+
+ContainerCheck::ContainerCheck(os::Loop& control, base::Executor& io, std::function<void()> changed,
+                               const Times& times)
+    : control_(control),
+      io_(io),
+      changed_(std::move(changed)),
+      times_(times),
+      after_failure_(times.failure, times.most),
+      after_nothing_(times.nothing, times.most) {}
+
+ContainerCheck::~ContainerCheck() {
+  control_.Cancel(timer_);
+  control_.Cancel(patience_);
+}
+
+void ContainerCheck::Configure(const api::NodeConfig& config) {
+  if (std::exchange(enabled_, config.validation.container) == enabled_) return;
+  control_.Cancel(std::exchange(timer_, 0));
+  control_.Cancel(std::exchange(patience_, 0));
+  passed_.clear();
+  facts_ = {};
+  if (!enabled_) facts_ = {.state = State::kNotTried, .why = {kContainerOff}};
+}
+
+void ContainerCheck::Follow(Target target, bool changing) {
+  if (!enabled_ || target.devices.empty()) return;
+  Wait();
+  const std::string instance = target.start.instance + " " + target.instance;
+  target_ = std::move(target);
+  if (std::exchange(wanted_, instance) != instance) {
+    after_failure_.Reset();
+    next_ = began_ ? std::min(next_, *began_ + times_.apart) : base::TimePoint{};
+  }
+  if (busy_ || passed_ == wanted_) return;
+  if (changing) {
+    remark_ = "a change of devices is under way";
+    return;
+  }
+  if (control_.clock().Now() < next_) return AgainAt(next_);
+  Begin();
+}
+
+/// The first answer decides whether the node is ready, unless it takes too long.
+void ContainerCheck::Wait() {
+  if (facts_.state != State::kNone) return;
+  facts_.state = State::kWaiting;
+  patience_ = control_.PostAfter(times_.patience, [this] {
+    patience_ = 0;
+    if (facts_.state == State::kWaiting)
+      Show(State::kNotTried, {remark_.empty() ? "it has not answered yet" : remark_});
+  });
+}
+
+void ContainerCheck::Begin() {
+  busy_ = true;
+  began_ = control_.clock().Now();
+  next_ = *began_ + times_.apart;
+  tried_ = wanted_;
+  refusal_.clear();
+  if (!os::Exists(target_.start.own_program))
+    return Decide(State::kNotTried, {"there is no " + target_.start.own_program});
+  const auto take = lifetime_.Guard(
+      [this](const base::Result<node::validate::PromisedFiles>& promised) { Try(promised); });
+  io_.Post([take, &control = control_, folder = target_.start.folder, devices = target_.devices] {
+    control.Post([take, promised = Promised(folder, devices)] { take(promised); });
+  });
+}
+
+void ContainerCheck::Try(const base::Result<node::validate::PromisedFiles>& promised) {
+  busy_ = enabled_;
+  if (!busy_) return;
+  if (!promised.ok()) return Undecided(promised.error().message());
+  promised_ = *promised;
+  Run(true);
+}
+
+/// One without devices shows whether it is the devices that keep the other from starting.
+void ContainerCheck::Run(bool with_devices) {
+  protocol::engine::cri::ProbeContainer container{.socket = target_.start.socket,
+                                                  .program = target_.start.program,
+                                                  .by_annotation = target_.by_annotation,
+                                                  .relabel = target_.start.installed,
+                                                  .owner = kOwner};
+  if (with_devices) {
+    container.files = promised_.paths();
+    container.cdi_devices = target_.devices;
+  }
+  run_ = std::make_unique<ProbeRun>(
+      control_, std::move(container), kWithin,
+      [this, with_devices](const ProbeAnswer& answer) { Answered(with_devices, answer); });
+}
+
+void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
+  using Kind = ProbeAnswer::Kind;
+  // It calls this, and is not used afterwards.
+  control_.Post([ended = std::shared_ptr<ProbeRun>(std::move(run_))] {});
+  busy_ = enabled_;
+  if (!busy_) return;
+  if (tried_ != wanted_) return Undecided("something changed meanwhile");
+  switch (answer.kind) {
+    case Kind::kImpossible: return Decide(State::kNotTried, {Shortened(answer.text)});
+    case Kind::kNotTried: return Undecided(Shortened(answer.text));
+    case Kind::kRefused:
+      if (!with_devices)
+        return Undecided("also one without devices does not start: " + Shortened(answer.text));
+      refusal_ = Shortened(answer.text);
+      return Run(false);
+    case Kind::kAnswered: break;
+  }
+  if (!with_devices)
+    return Decide(State::kFailed, {"a container with the devices does not start: " + refusal_});
+  std::vector<std::string> why = node::validate::WhyNotOpen(promised_, answer.text);
+  if (!why.empty()) return Decide(State::kFailed, std::move(why));
+  Decide(State::kOpened, {});
+}
+
+/// A failure is tried again; the rest holds until something changes.
+void ContainerCheck::Decide(State state, std::vector<std::string> why) {
+  busy_ = false;
+  after_nothing_.Reset();
+  if (state == State::kFailed) {
+    passed_.clear();
+    next_ = control_.clock().Now() + after_failure_.Next();
+  } else {
+    passed_ = tried_;
+  }
+  facts_.opened = state == State::kOpened ? promised_.devices() : 0;
+  Show(state, std::move(why));
+}
+
+/// What was found before holds.
+void ContainerCheck::Undecided(std::string why) {
+  busy_ = false;
+  remark_ = std::move(why);
+  next_ = control_.clock().Now() + after_nothing_.Next();
+  base::Log(base::kInfo, "no container tried the devices", {{"why", remark_}});
+  if (facts_.state == State::kNotTried) facts_.why = {remark_};
+  changed_();
+}
+
+void ContainerCheck::AgainAt(base::TimePoint time) {
+  control_.Cancel(timer_);
+  timer_ = control_.PostAfter(time - control_.clock().Now(), [this] {
+    timer_ = 0;
+    changed_();
+  });
+}
+
+void ContainerCheck::Show(State state, std::vector<std::string> why) {
+  facts_.state = state;
+  facts_.why = std::move(why);
+  changed_();
+}
+
+}  // namespace penstock::app

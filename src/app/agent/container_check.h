@@ -1,0 +1,108 @@
+// Tries once whether containers can open what the specifications for the kubelet promise: starts
+// one with all devices by the kubelet's engine after each change of what decides on that.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/config/node_config.h"
+#include "base/backoff.h"
+#include "base/executor.h"
+#include "base/lifetime.h"
+#include "node/validate/container_files.h"
+#include "node/validate/validate.h"
+#include "os/loop.h"
+#include "protocol/engine/cri/probe_container.h"
+
+namespace penstock::app {
+
+/// How containers of the kubelet are started here.
+struct ContainerStart {
+  std::string socket;       ///< of the engine
+  std::string folder;       ///< of the specifications, as this process sees it
+  std::string own_program;  ///< penstock-probe, as this process sees it
+  std::string program;      ///< as the engine does
+  bool installed = false;   ///< by this agent, for containers alone
+  std::string instance;     ///< differs after each change of the engine or of the specifications
+};
+
+/// On the control loop; specifications are read on `io`, and the engine's answers are not waited
+/// for. At rest it does nothing.
+class ContainerCheck {
+ public:
+  /// What a container gets, and where.
+  struct Target {
+    ContainerStart start;
+    std::vector<std::string> devices;  ///< qualified
+    bool by_annotation = false;
+    std::string instance;  ///< of the drivers, as of ContainerStart
+  };
+
+  struct Times {
+    base::Duration patience =
+        std::chrono::seconds(10);  ///< the node waits so long for the first answer
+    base::Duration apart = std::chrono::seconds(30);    ///< between two containers: changes come in
+                                                        ///< groups
+    base::Duration failure = std::chrono::seconds(30);  ///< after that it is tried again, at first
+    base::Duration nothing = std::chrono::seconds(1);   ///< likewise, where nothing is known
+    base::Duration most = std::chrono::minutes(10);     ///< of both
+  };
+
+  /// `changed`: facts() have changed, or Follow would start a container now.
+  ContainerCheck(os::Loop& control, base::Executor& io, std::function<void()> changed)
+      : ContainerCheck(control, io, std::move(changed), Times()) {}
+  ContainerCheck(os::Loop& control, base::Executor& io, std::function<void()> changed,
+                 const Times& times);
+  ~ContainerCheck();
+  ContainerCheck(const ContainerCheck&) = delete;
+  ContainerCheck& operator=(const ContainerCheck&) = delete;
+
+  /// With validation.container off none is started, and what was found is forgotten. A report
+  /// follows each configuration.
+  void Configure(const api::NodeConfig& config);
+
+  /// Call with each report while all that a container needs is there. `changing`: a change of
+  /// devices or drivers is under way, and none is started meanwhile.
+  void Follow(Target target, bool changing);
+
+  const node::validate::ContainerFacts& facts() const { return facts_; }
+
+ private:
+  using State = node::validate::ContainerFacts::State;
+  void Wait();
+  void Begin();
+  void Try(const base::Result<node::validate::PromisedFiles>& promised);
+  void Run(bool with_devices);
+  void Answered(bool with_devices, const protocol::engine::cri::ProbeAnswer& answer);
+  void Decide(State state, std::vector<std::string> why);
+  void Undecided(std::string why);
+  void AgainAt(base::TimePoint time);
+  void Show(State state, std::vector<std::string> why);
+
+  os::Loop& control_;
+  base::Executor& io_;
+  const std::function<void()> changed_;
+  const Times times_;
+  bool enabled_ = true;
+  Target target_;
+  std::string wanted_, tried_, passed_;  // instances: of the target, of the last container, and of
+                                         // the last one that opened all
+  bool busy_ = false;
+  std::unique_ptr<protocol::engine::cri::ProbeRun> run_;
+  node::validate::PromisedFiles promised_;
+  std::string refusal_;  // of the container with devices, while one without is tried
+  std::optional<base::TimePoint> began_;
+  base::TimePoint next_{};  // no container before that
+  base::Backoff after_failure_, after_nothing_;
+  std::string remark_;  // why nothing is known yet
+  base::TimerId timer_ = 0, patience_ = 0;
+  node::validate::ContainerFacts facts_;
+  base::Lifetime lifetime_;
+};
+
+}  // namespace penstock::app

@@ -1,0 +1,281 @@
+// With an engine that pretends to run containers.
+#include "app/agent/container_check.h"
+
+#include <cerrno>
+#include <functional>
+#include <future>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "os/testing/eventually.h"
+#include "os/testing/temporary_folder.h"
+#include "protocol/engine/cri/fake/fake_engine.h"
+
+namespace penstock::app {
+namespace {
+
+using node::validate::ContainerFacts;
+using protocol::engine::cri::FakeEngine;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using State = ContainerFacts::State;
+
+constexpr char kSpecification[] =
+    R"({"cdiVersion":"0.5.0","kind":"k8s.device-plugin.acme.com/gpu","devices":[
+         {"name":"A","containerEdits":{"deviceNodes":[{"path":"/dev/acme0"}]}},
+         {"name":"B","containerEdits":{"deviceNodes":[{"path":"/dev/acme1"}]}}],
+         "containerEdits":{"deviceNodes":[{"path":"/dev/acmectl"}]}})";
+
+class ContainerCheckTest : public testing::Test {
+ protected:
+  ContainerCheckTest() {
+    folder_.Write("cdi/acme.json", kSpecification);
+    folder_.Write("penstock-probe", "");
+    engine_.Start({});
+    Begin({});
+    control_.Start();
+    io_.Start();
+  }
+  ~ContainerCheckTest() override {
+    OnLoop([this] { check_.reset(); });
+    io_.Stop();
+    control_.Stop();
+  }
+
+  void Begin(const ContainerCheck::Times& times) {
+    check_.emplace(
+        control_, io_, [this] { Changed(); }, times);
+  }
+
+  /// Times that show what follows in a short time.
+  void BeginQuick() {
+    OnLoop([this] {
+      const base::Duration some = std::chrono::milliseconds(200);
+      Begin({.patience = some, .apart = some, .failure = some, .nothing = some});
+    });
+  }
+
+  ContainerCheck::Target Target() const {
+    return {.start = {.socket = socket_,
+                      .folder = folder_ / "cdi",
+                      .own_program = folder_ / "penstock-probe",
+                      .program = "/opt/penstock-probe",
+                      .installed = true,
+                      .instance = engine_instance_},
+            .devices = {"k8s.device-plugin.acme.com/gpu=A", "k8s.device-plugin.acme.com/gpu=B"},
+            .instance = driver_instance_};
+  }
+
+  /// As the agent: makes a report after each change.
+  void Changed() {
+    ++changes_;
+    if (follows_) control_.Post([this] { check_->Follow(Target(), changing_); });
+  }
+
+  void Follow() {
+    OnLoop([this] {
+      follows_ = true;
+      check_->Follow(Target(), changing_);
+    });
+  }
+
+  void OnLoop(const std::function<void()>& work) {
+    std::promise<void> done;
+    control_.Post([&] {
+      work();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  ContainerFacts Facts() {
+    ContainerFacts facts;
+    OnLoop([&] { facts = check_->facts(); });
+    return facts;
+  }
+
+  ContainerFacts WaitFor(State state) {
+    EXPECT_TRUE(os::Eventually([&] { return Facts().state == state; }));
+    return Facts();
+  }
+
+  const os::TemporaryFolder folder_;
+  const std::string socket_ = folder_ / "c.sock";
+  FakeEngine engine_{socket_};
+  std::string engine_instance_ = "1", driver_instance_ = "1";
+  bool changing_ = false, follows_ = false;
+  int changes_ = 0;
+  os::Loop control_{"control"}, io_{"io"};
+  std::optional<ContainerCheck> check_;
+};
+
+TEST_F(ContainerCheckTest, OneContainerOpensAllThatTheSpecificationsPromise) {
+  Follow();
+  EXPECT_EQ(WaitFor(State::kOpened).opened, 3u);
+  ASSERT_THAT(engine_.containers(), SizeIs(1));
+  const FakeEngine::Container made = engine_.containers()[0];
+  EXPECT_THAT(made.devices,
+              ElementsAre("k8s.device-plugin.acme.com/gpu=A", "k8s.device-plugin.acme.com/gpu=B"));
+  EXPECT_THAT(made.files, ElementsAre("/dev/acme0", "/dev/acme1", "/dev/acmectl"));
+  EXPECT_EQ(made.program, "/opt/penstock-probe");
+  EXPECT_EQ(made.owner, "agent");
+  EXPECT_TRUE(made.confined);
+  EXPECT_EQ(engine_.sandboxes(), 0u);
+}
+
+TEST_F(ContainerCheckTest, TheNodeWaitsForTheFirstAnswerOnly) {
+  OnLoop([this] {
+    follows_ = true;
+    check_->Follow(Target(), false);
+    EXPECT_EQ(check_->facts().state, State::kWaiting) << "at once, before the step has passed";
+  });
+  WaitFor(State::kOpened);
+  OnLoop([this] {
+    engine_instance_ = "2";
+    check_->Follow(Target(), false);
+    EXPECT_EQ(check_->facts().state, State::kOpened) << "until the next one has answered";
+  });
+}
+
+TEST_F(ContainerCheckTest, AtRestNoneIsStartedHoweverManyReportsAreMade) {
+  OnLoop([this] { Begin({.apart = base::Duration::zero()}); });
+  Follow();
+  WaitFor(State::kOpened);
+  int before = 0;
+  OnLoop([&] { before = changes_; });
+  for (int i = 0; i < 100; ++i) Follow();
+  OnLoop([&] { EXPECT_EQ(changes_, before) << "nor anything else done"; });
+  EXPECT_THAT(engine_.containers(), SizeIs(1));
+}
+
+TEST_F(ContainerCheckTest, AfterEachChangeOneIsStarted) {
+  BeginQuick();
+  Follow();
+  std::size_t containers = 1;
+  for (std::string* instance : {&engine_instance_, &driver_instance_}) {
+    EXPECT_TRUE(os::Eventually([&] { return engine_.containers().size() == containers; }));
+    OnLoop([&] { *instance += "+"; });
+    Follow();
+    ++containers;
+  }
+  EXPECT_TRUE(os::Eventually([&] { return engine_.containers().size() == containers; }));
+}
+
+TEST_F(ContainerCheckTest, ChangesThatFollowEachOtherHaveOneContainer) {
+  Follow();
+  WaitFor(State::kOpened);
+  for (std::string* instance : {&engine_instance_, &driver_instance_}) {
+    OnLoop([&] { *instance += "+"; });
+    Follow();
+  }
+  EXPECT_THAT(engine_.containers(), SizeIs(1)) << "and half a minute later another one";
+}
+
+TEST_F(ContainerCheckTest, AFailureIsTriedAgainUntilItIsNone) {
+  BeginQuick();
+  engine_.Change([](auto& says) { says.errors = {{"/dev/acme1", ENOENT}}; });
+  Follow();
+  EXPECT_THAT(WaitFor(State::kFailed).why, ElementsAre(HasSubstr("was not injected")));
+  EXPECT_TRUE(os::Eventually([this] { return engine_.containers().size() >= 2; }));
+  EXPECT_EQ(Facts().state, State::kFailed);
+  engine_.Change([](auto& says) { says.errors.clear(); });
+  WaitFor(State::kOpened);
+}
+
+TEST_F(ContainerCheckTest, WhatCannotBeOpenedIsAFailureWithItsCause) {
+  engine_.Change([](auto& says) { says.errors = {{"/dev/acme1", EPERM}, {"/dev/acme0", ENXIO}}; });
+  Follow();
+  EXPECT_THAT(WaitFor(State::kFailed).why,
+              ElementsAre(AllOf(HasSubstr("/dev/acme1"), HasSubstr("control group"))));
+}
+
+TEST_F(ContainerCheckTest, AnEngineThatRefusesTheDevicesIsAFailureAndOneThatRefusesAllIsNone) {
+  engine_.Change([](auto& says) { says.refuses = "unresolvable CDI devices\n"; });
+  Follow();
+  EXPECT_THAT(WaitFor(State::kFailed).why,
+              ElementsAre(HasSubstr("does not start: unresolvable CDI devices")));
+  ASSERT_THAT(engine_.containers(), SizeIs(2));
+  EXPECT_THAT(engine_.containers()[1].devices, IsEmpty()) << "to see whether another one starts";
+}
+
+TEST_F(ContainerCheckTest, AnEngineThatStartsNoContainerSaysNothingAboutTheDevices) {
+  BeginQuick();
+  engine_.Change([](auto& says) { says.refuses_all = "no space left on device"; });
+  Follow();
+  EXPECT_TRUE(os::Eventually([this] { return engine_.containers().size() >= 4; }))
+      << "it is tried again";
+  EXPECT_THAT(WaitFor(State::kNotTried).why, ElementsAre(HasSubstr("also one without devices")));
+}
+
+TEST_F(ContainerCheckTest, AContainerThatTheKubeletEndsIsTriedAgain) {
+  engine_.Change([](auto& says) { says.ends_sandboxes = true; });
+  Follow();
+  EXPECT_TRUE(os::Eventually([this] { return engine_.containers().size() >= 2; }));
+  EXPECT_NE(Facts().state, State::kFailed);
+  engine_.Change([](auto& says) { says.ends_sandboxes = false; });
+  WaitFor(State::kOpened);
+}
+
+TEST_F(ContainerCheckTest, NoneIsStartedWhileDevicesAreChanged) {
+  BeginQuick();
+  OnLoop([this] { changing_ = true; });
+  Follow();
+  EXPECT_THAT(WaitFor(State::kNotTried).why, ElementsAre("a change of devices is under way"));
+  EXPECT_THAT(engine_.containers(), IsEmpty());
+  OnLoop([this] { changing_ = false; });
+  Follow();
+  WaitFor(State::kOpened);
+}
+
+TEST_F(ContainerCheckTest, WithoutAnImageOrTheProgramItIsSaidAndNotTriedAgain) {
+  engine_.Change([](auto& says) { says.pinned = false; });
+  Follow();
+  EXPECT_THAT(WaitFor(State::kNotTried).why, ElementsAre(HasSubstr("no image")));
+  OnLoop([this] { Begin({}); });
+  std::filesystem::remove(folder_ / "penstock-probe");
+  Follow();
+  EXPECT_THAT(WaitFor(State::kNotTried).why,
+              ElementsAre("there is no " + folder_ / "penstock-probe"));
+  EXPECT_THAT(engine_.containers(), IsEmpty());
+}
+
+TEST_F(ContainerCheckTest, AnEngineThatDoesNotAnswerHoldsTheNodeForAShortTime) {
+  BeginQuick();
+  engine_.Change([](auto& says) { says.silent = true; });
+  Follow();
+  EXPECT_THAT(WaitFor(State::kNotTried).why, ElementsAre("it has not answered yet"));
+}
+
+TEST_F(ContainerCheckTest, NoneIsStartedForNoDevice) {
+  ContainerCheck::Target target = Target();
+  target.devices.clear();
+  OnLoop([&] { check_->Follow(target, false); });
+  EXPECT_EQ(Facts().state, State::kNone);
+}
+
+TEST_F(ContainerCheckTest, RemovesWhatAKilledAgentLeft) {
+  engine_.Leave("agent");
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_TRUE(os::Eventually([this] { return engine_.sandboxes() == 0; }));
+}
+
+TEST_F(ContainerCheckTest, CanBeSwitchedOffAndOn) {
+  api::NodeConfig config;
+  config.validation.container = false;
+  OnLoop([&] { check_->Configure(config); });
+  Follow();
+  EXPECT_THAT(Facts().why, ElementsAre("validation.container is off"));
+  EXPECT_THAT(engine_.containers(), IsEmpty());
+  config.validation.container = true;
+  OnLoop([&] { check_->Configure(config); });
+  Follow();
+  WaitFor(State::kOpened);
+}
+
+}  // namespace
+}  // namespace penstock::app

@@ -1,0 +1,71 @@
+// Reads what penstock-probe prints in a container.
+#include "node/validate/container_files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/core/strings.h"
+
+namespace penstock::node::validate {
+namespace {
+
+/// Explains why a file cannot be opened, naming the step that failed.
+std::string WhyNot(const std::string& file, bool device, int error) {
+  if (error == ENOENT) return file + " is not in the container: it was not injected";
+  if (error == EPERM && device)
+    return file + " exists but cannot be opened: the container's control group does not allow it";
+  return file + " cannot be opened: " + std::strerror(error);
+}
+
+/// Whether the error of open(2) shows that the file exists and access is allowed. A mounted socket
+/// cannot be opened like a file (ENXIO).
+bool IsOpen(int error) { return error == 0 || error == ENXIO || error == ENODEV || error == EBUSY; }
+
+std::map<std::string, int> AnswersIn(std::string_view output, const PromisedFiles& promised) {
+  std::map<std::string, int> answers;
+  for (const std::string& line : base::Split(output, '\n')) {
+    const auto blank = line.find(' ');
+    if (blank == std::string::npos || !promised.files.contains(line.substr(blank + 1))) continue;
+    if (const auto error = base::ParseInt(line.substr(0, blank)))
+      answers[line.substr(blank + 1)] = static_cast<int>(*error);
+  }
+  return answers;
+}
+
+}  // namespace
+
+std::vector<std::string> PromisedFiles::paths() const {
+  std::vector<std::string> paths;
+  for (const auto& [path, device] : files) paths.push_back(path);
+  return paths;
+}
+
+std::size_t PromisedFiles::devices() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(files, [](const auto& file) { return file.second; }));
+}
+
+PromisedFiles PromiseOf(const api::cdi::CdiEdits& edits) {
+  PromisedFiles promised;
+  for (const auto& mount : edits.mounts)
+    if (mount.host_path.starts_with('/')) promised.files[mount.container_path] = false;
+  for (const auto& node : edits.nodes) promised.files[node.path] = true;
+  return promised;
+}
+
+std::vector<std::string> WhyNotOpen(const PromisedFiles& promised, std::string_view output) {
+  const auto answers = AnswersIn(output, promised);
+  std::vector<std::string> reasons;
+  for (const bool devices : {true, false}) {
+    for (const auto& [file, device] : promised.files) {
+      if (device != devices) continue;
+      const auto answer = answers.find(file);
+      const int error = answer == answers.end() ? EIO : answer->second;
+      if (!IsOpen(error)) reasons.push_back(WhyNot(file, device, error));
+    }
+  }
+  return reasons;
+}
+
+}  // namespace penstock::node::validate

@@ -1,0 +1,45 @@
+#include "node/validate/container_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace penstock::node::validate {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+PromisedFiles Acme() {
+  api::cdi::CdiEdits edits;
+  edits.nodes = {{.path = "/dev/acme0"}, {.path = "/dev/acmectl"}};
+  edits.mounts = {{.host_path = "/opt/libacme.so", .container_path = "/lib/libacme.so"},
+                  {.host_path = "tmpfs", .container_path = "/run/acme"}};
+  return PromiseOf(edits);
+}
+
+TEST(ContainerFiles, APromiseIsTheDeviceFilesAndTheMountedFiles) {
+  EXPECT_THAT(Acme().paths(), ElementsAre("/dev/acme0", "/dev/acmectl", "/lib/libacme.so"));
+  EXPECT_EQ(Acme().devices(), 2u);
+}
+
+TEST(ContainerFiles, ADeviceWithoutHardwareOrInUseIsOpen) {
+  EXPECT_THAT(WhyNotOpen(Acme(), "6 /dev/acme0\n16 /dev/acmectl\n0 /lib/libacme.so\n"), IsEmpty());
+}
+
+TEST(ContainerFiles, WhatCannotBeOpenedSaysWhichStepFailed) {
+  EXPECT_THAT(
+      WhyNotOpen(Acme(), "2 /lib/libacme.so\n1 /dev/acmectl\n2 /dev/acme0\n"),
+      ElementsAre("/dev/acme0 is not in the container: it was not injected",
+                  "/dev/acmectl exists but cannot be opened: the container's control group does "
+                  "not allow it",
+                  "/lib/libacme.so is not in the container: it was not injected"));
+}
+
+TEST(ContainerFiles, NothingIsBelievedThatWasNotAskedFor) {
+  EXPECT_THAT(WhyNotOpen(Acme(), "0 /dev/acme0\n0 /dev/other\nx /dev/acmectl\n/lib/libacme.so\n"),
+              ElementsAre("/dev/acmectl cannot be opened: Input/output error",
+                          "/lib/libacme.so cannot be opened: Input/output error"));
+}
+
+}  // namespace
+}  // namespace penstock::node::validate

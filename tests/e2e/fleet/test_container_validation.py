@@ -1,0 +1,144 @@
+"""Each agent starts a container with its node's devices after each change of the engine, and no other: what that container cannot open is on the Node, with the
+cause; nothing of it is left, whatever becomes of agent and kubelet."""
+import re
+import time
+
+import pytest
+from actors import wait_for
+from fleet import WITHOUT_CDI, Fleet
+from test_validation_fleet import condition, conditions_written, wait_condition
+from witnesses import Audit
+
+CONTAINERD, ENGINE = "/etc/containerd/config.toml", "containerd"
+WRAPPER, MODE = "/var/lib/penstock-test-runtime", "/var/lib/penstock-test-mode"
+MISSING = "/dev/nvidia-uvm"
+BROKEN = "n1"
+# A low-level runtime that containers of the agent's validation meet in the state that the file says: without a device file, or slowly.
+RUNTIME = """#!{python}
+import json, os, pathlib, sys, time
+mode = pathlib.Path("{mode}")
+words = sys.argv[1:]
+if "create" in words and "--bundle" in words:
+    file = pathlib.Path(words[words.index("--bundle") + 1], "config.json")
+    bundle = json.loads(file.read_text())
+    ours = any(mount["destination"] == "/penstock-probe" for mount in bundle["mounts"])
+    said = mode.read_text() if ours and mode.exists() else ""
+    if said == "drop":
+        devices = bundle["linux"]["devices"]
+        bundle["linux"]["devices"] = [device for device in devices if device["path"] != "{missing}"]
+        file.write_text(json.dumps(bundle))
+    if said == "slow":
+        time.sleep(8)
+os.execv("{runc}", ["runc", *words])
+"""
+
+
+def toolkit(fleet: Fleet, name: str) -> dict:
+    return next(step for step in fleet.nodes[name].status()["validation"] if step["name"] == "toolkit")
+
+
+def wait_toolkit(fleet: Fleet, name: str, state: str, reason: str):
+    """The agent may be starting, and know no step yet."""
+    def seen() -> str:
+        done = fleet.nodes[name].penstock("validate", check=False)
+        return done.stdout + done.stderr
+    wait_for(lambda: (step := toolkit(fleet, name))["state"] == state and re.search(reason, step["reason"]), 120, f"the step toolkit of {name} to be {state}: {reason}", seen)
+
+
+def started(fleet: Fleet, name: str) -> int:
+    """How many sandboxes of the validation the engine was asked for, ever."""
+    log = fleet.cluster.home(ENGINE, fleet.nodes[name].k) / "log" / f"{ENGINE}.log"
+    return len(re.findall(r"RunPodSandbox for &PodSandboxMetadata\{Name:penstock-proof,[^\n]*returns", log.read_text()))
+
+
+def left(fleet: Fleet, name: str) -> str:
+    """The sandboxes of the validation that the engine has."""
+    return fleet.nodes[name].run("ctr", "-n", "k8s.io", "containers", "ls", "-q", 'labels."penstock.io/proof"==agent').stdout
+
+
+def restart_engine(fleet: Fleet, name: str):
+    node = fleet.nodes[name]
+    fleet.cluster.kill(ENGINE, node=node.k)
+    fleet.cluster.start(ENGINE, node=node.k)
+    wait_for(lambda: node.run("ctr", "version", check=False).returncode == 0, 60, f"containerd of {name} to answer")
+
+
+@pytest.fixture
+def runtime(installed):
+    """`runtime(mode)`: how containers of the validation start on one node from now on; the engine has the wrapper until the end."""
+    node = installed.nodes[BROKEN]
+    before = node.run("cat", CONTAINERD).stdout
+    [runc] = re.findall(r'BinaryName = "(.*)"', before)
+    python = node.run("sh", "-c", "command -v python3").stdout.strip()
+    text = RUNTIME.format(python=python, mode=MODE, missing=MISSING, runc=runc)
+
+    def write(path: str, content: str):
+        node.run("sh", "-c", f"cat > {path}", input=content)
+    write(WRAPPER, text)
+    node.run("chmod", "755", WRAPPER)
+
+    def choose(mode: str):
+        write(MODE, mode)
+        write(CONTAINERD, before.replace(f'"{runc}"', f'"{WRAPPER}"'))
+        restart_engine(installed, BROKEN)
+    yield choose
+    write(CONTAINERD, before)
+    restart_engine(installed, BROKEN)
+    wait_toolkit(installed, BROKEN, "passed", "a container opened")
+    node.run("rm", "-f", WRAPPER, MODE)
+
+
+def test_a_container_has_opened_the_devices_of_each_node_and_is_not_started_again(installed):
+    fleet = installed
+    for name in fleet.nodes:
+        if name == WITHOUT_CDI:
+            wait_toolkit(fleet, name, "passed", "by envvar, device-files .*; none is started to try that")
+            assert started(fleet, name) == 0
+        else:
+            wait_toolkit(fleet, name, "passed", r"; a container opened [1-9]\d* device files$")
+    wait_for(lambda: not any(left(fleet, name) for name in fleet.nodes), 60, "no sandbox to be left", lambda: {name: left(fleet, name) for name in fleet.nodes})
+    before = {name: started(fleet, name) for name in fleet.nodes}
+    # What changes reports, but nothing that a container gets.
+    fleet.hold("all", "n1", 1)
+    fleet.wait_held("all")
+    assert not [pod for pod in fleet.get("pods", "-A")["items"] if "proof" in pod["metadata"]["name"]]
+    fleet.check()
+    fleet.wait_quiet()
+    assert {name: started(fleet, name) for name in fleet.nodes} == before
+    restart_engine(fleet, "n4")
+    wait_for(lambda: started(fleet, "n4") > before["n4"], 120, "a container after the engine has started again")
+    wait_toolkit(fleet, "n4", "passed", "a container opened")
+
+
+def test_a_device_file_that_the_engine_does_not_give_to_containers_shows_on_the_node(installed, runtime):
+    fleet = installed
+    wait_condition(fleet, BROKEN, "True", "AllStepsPassed")
+    runtime("drop")
+    wait_condition(fleet, BROKEN, "False", "ToolkitFailed", 120)
+    assert condition(fleet.get("node", BROKEN))["message"].startswith(f"toolkit: {MISSING} is not in the container: it was not injected")
+    fleet.nodes[BROKEN].kill_agent()
+    wait_toolkit(fleet, BROKEN, "failed", f"^{MISSING} is not in the container: it was not injected$")
+    assert condition(fleet.get("node", BROKEN))["status"] == "False"
+    fleet.wait_advertised(60)  # the kubelet has its devices all the same
+    runtime("")
+    wait_condition(fleet, BROKEN, "True", "AllStepsPassed", 120)
+    wait_toolkit(fleet, BROKEN, "passed", "a container opened")
+    assert all(condition(fleet.get("node", name))["status"] == "True" for name in fleet.nodes)
+
+
+def test_neither_a_killed_agent_nor_a_kubelet_that_ends_the_container_makes_a_verdict(installed, runtime):
+    """The kubelet ends a sandbox that is no pod's within some seconds: one whose container starts slowly, or whose agent is gone."""
+    fleet = installed
+    wait_condition(fleet, BROKEN, "True", "AllStepsPassed")
+    before = started(fleet, BROKEN)
+    runtime("slow")
+    wait_for(lambda: started(fleet, BROKEN) > before, 120, "a container to be on its way")
+    begin = time.time()
+    fleet.nodes[BROKEN].kill_agent()
+    wait_toolkit(fleet, BROKEN, "passed", "no container tried it: |a container opened")
+    fleet.nodes[BROKEN].run("rm", MODE)
+    wait_toolkit(fleet, BROKEN, "passed", "a container opened")
+    wait_for(lambda: not left(fleet, BROKEN), 60, "nothing to be left", lambda: left(fleet, BROKEN))
+    written = conditions_written(fleet, begin)
+    assert not written, Audit.told(written, begin)
+    fleet.check()

@@ -1,0 +1,33 @@
+// Fuzzes what comes back from the container in which the agent tries its devices: whatever it says,
+// there is at most one reason for each file that was asked for, and none for another.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "../oracle.h"
+#include "node/validate/container_files.h"
+
+namespace {
+
+using penstock::fuzz::Require;
+using penstock::node::validate::PromisedFiles;
+using penstock::node::validate::WhyNotOpen;
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const PromisedFiles promised{
+      {{"/dev/acme0", true}, {"/dev/acmectl", true}, {"/lib/libacme.so", false}}};
+  const std::string_view text = penstock::fuzz::Text(data, size);
+  const auto reasons = WhyNotOpen(promised, text);
+  Require(reasons.size() <= promised.files.size());
+  for (const std::string& reason : reasons)
+    Require(std::ranges::any_of(promised.paths(), [&](const std::string& path) {
+      return reason.starts_with(path + " ") && reason.size() < 200;
+    }));
+  std::string opened(text);
+  for (const std::string& path : promised.paths()) opened += "\n0 " + path;
+  Require(WhyNotOpen(promised, opened).empty());
+  return 0;
+}
