@@ -295,6 +295,22 @@ TEST(ClusterPolicy, AnswersWhatIsNotServedOnlyWhereItIsEnabled) {
                           "spec.dcgmExporter.hostPID", "spec.sandboxWorkloads.enabled"));
 }
 
+TEST(ClusterPolicy, AnswersEachVariableThatMakesTheHandlerTheDefault) {
+  for (const std::string engine : {"CONTAINERD", "CRIO", "DOCKER", "NVIDIA_RUNTIME"}) {
+    const auto with = [&](const std::string& value) {
+      return Translated("  toolkit: {env: [{name: " + engine + "_SET_AS_DEFAULT, value: \"" +
+                        value + "\"}]}\n");
+    };
+    const PolicyTranslation translated = with("true");
+    ASSERT_EQ(translated.answers.size(), 1u) << engine;
+    EXPECT_EQ(translated.answers[0].field, "spec.toolkit.env[" + engine + "_SET_AS_DEFAULT]");
+    EXPECT_EQ(translated.answers[0].fate, FieldFate::kElsewhere);
+    EXPECT_THAT(translated.answers[0].text,
+                testing::AllOf(HasSubstr("runtimeClassName"), HasSubstr("--set-as-default")));
+    EXPECT_THAT(with("false").answers, IsEmpty()) << engine;
+  }
+}
+
 TEST(ClusterPolicy, HasTheFilesOfTheValidatorAndOnRequestItsMetrics) {
   const ValidationConfig usual = Translated("  gfd: {}\n").spec.node.validation;
   EXPECT_EQ(usual.directory, "/run/nvidia/validations");

@@ -39,7 +39,9 @@ constexpr std::string_view kFindsEngine =
     "the path is not needed.";
 constexpr std::string_view kNoDefault =
     "The handler nvidia does not become the engine's default: containers that request GPUs get "
-    "them by CDI, and others name the RuntimeClass.";
+    "them by CDI under any handler. A pod that uses GPUs without requesting them names the "
+    "RuntimeClass in runtimeClassName; on a single node, penstock runtime configure "
+    "--set-as-default makes the handler the default, and the agent leaves it so.";
 constexpr std::string_view kRuntimeFile =
     "This setting of the container runtime is in /etc/nvidia-container-runtime/config.toml of each "
     "node.";
@@ -58,6 +60,7 @@ constexpr KnownVariable kToolkit[] = {
     {"RUNTIME", FieldFate::kElsewhere, "The agent of each node finds the engine of its node."},
     {"CONTAINERD_SET_AS_DEFAULT", FieldFate::kElsewhere, kNoDefault, "false"},
     {"CRIO_SET_AS_DEFAULT", FieldFate::kElsewhere, kNoDefault, "false"},
+    {"DOCKER_SET_AS_DEFAULT", FieldFate::kElsewhere, kNoDefault, "false"},
     {"NVIDIA_RUNTIME_SET_AS_DEFAULT", FieldFate::kElsewhere, kNoDefault, "false"},
     {"CONTAINERD_RUNTIME_CLASS", FieldFate::kElsewhere,
      "The engine's handler is called nvidia; operator.runtimeClass names the RuntimeClass.",
