@@ -13,8 +13,6 @@ from pathlib import Path
 import cgroups
 from node import alive, wait_until
 
-PROPERTIES = ("RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf", "PropagatesStopTo")
-
 
 def hierarchy() -> Path:
     lines = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
@@ -80,6 +78,8 @@ class ServiceManager:
         lines += ["LoadState=loaded", f"ActiveState={'active' if self.runs(name) else 'inactive'}", "RequiredBy=" + " ".join(self.unit(name)["RequiredBy"])]
         if pid := self.pid(name):
             group = next(line[3:] for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines() if line.startswith("0::"))
+            while group.startswith("/.."):  # this program is in a container's namespace of control groups, systemd is not
+                group = group[3:]
             lines.append(f"ControlGroup={group}")
         return "\n".join([*lines, "", ""])
 
