@@ -19,18 +19,27 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// As printed by systemd 252 (Debian 12) for two services, of which one does not exist, and an
-/// alias.
-constexpr char kShown[] = R"(Id=nvidia-dcgm.service
+/// As systemd 252 (Debian 12) prints it, for an alias and a service that does not exist, with other
+/// names: a service that another one requires, and of which a third one is a part.
+constexpr char kShown[] = R"(ControlGroup=/system.slice/nvidia-dcgm.service
+Id=nvidia-dcgm.service
 Names=nvidia-dcgm.service dcgm.service
-RequiredBy=dcgm-exporter.service gpu.target
-BoundBy=watcher.service
+RequiredBy=dcgm-exporter.service
+RequisiteOf=
+BoundBy=
+ConsistsOf=watcher.service
+PropagatesStopTo=
 LoadState=loaded
 ActiveState=active
-ControlGroup=/system.slice/nvidia-dcgm.service
 
+ControlGroup=
 Id=nothing.service
 Names=nothing.service
+RequiredBy=
+RequisiteOf=
+BoundBy=
+ConsistsOf=
+PropagatesStopTo=
 LoadState=not-found
 ActiveState=inactive
 )";
@@ -43,8 +52,7 @@ TEST(SystemdUnits, AreReadFromWhatSystemctlShows) {
   EXPECT_TRUE(units[0].exists);
   EXPECT_TRUE(units[0].active);
   EXPECT_EQ(units[0].control_group, "/system.slice/nvidia-dcgm.service");
-  EXPECT_THAT(units[0].stopped_with,
-              ElementsAre("dcgm-exporter.service", "gpu.target", "watcher.service"));
+  EXPECT_THAT(units[0].stopped_with, ElementsAre("dcgm-exporter.service", "watcher.service"));
   EXPECT_EQ(units[1].id, "nothing.service");
   EXPECT_FALSE(units[1].exists);
   EXPECT_FALSE(units[1].active);
