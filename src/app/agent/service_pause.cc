@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "api/compat/amd/dcm_profiles.h"
@@ -173,7 +175,9 @@ struct ServicePause::State : std::enable_shared_from_this<State> {
   }
 
   void End(const std::string& id, const std::string& problem) {
-    if (!problem.empty()) Note(true, "ServicesNotStopped", problem);
+    // That of the list is the same for each device.
+    if (!problem.empty() && problems.insert(problem).second)
+      Note(true, "ServicesNotStopped", problem);
     if (Wait* wait = Find(id)) wait->over = true;
     Idle();
   }
@@ -189,6 +193,7 @@ struct ServicePause::State : std::enable_shared_from_this<State> {
   void Follow() {
     const std::set<std::string> devices = node.devices();
     std::erase_if(waits, [&](const auto& wait) { return !devices.contains(wait.first); });
+    if (devices.empty()) problems.clear();
     if (!begun || busy || !devices.empty()) return;
     const base::TimePoint now = node.control.clock().Now();
     for (auto unit = stopped.units.rbegin(); unit != stopped.units.rend(); ++unit)
@@ -236,6 +241,7 @@ struct ServicePause::State : std::enable_shared_from_this<State> {
   os::KeptFile file;
   std::string clients_file, profiles_file;
   std::map<std::string, Wait> waits;  // by device
+  std::set<std::string> problems;     // that were reported since a device began to be divided
   bool begun = false;
   bool busy = false;  // the machine is being asked
   ServiceFacts facts;

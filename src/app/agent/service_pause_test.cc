@@ -210,6 +210,18 @@ TEST_F(ServicePauseTest, AListThatCannotBeReadStopsNothingAndIsReported) {
   EXPECT_THAT(Asked(), IsEmpty());
 }
 
+TEST_F(ServicePauseTest, AProblemOfTheListIsReportedOnceForAllDevices) {
+  List("[kubelet]");
+  loop_.Run([&] {
+    changing_ = {"GPU-1", "GPU-2"};
+    pause_->Follow();
+  });
+  ASSERT_TRUE(MayBeDivided());
+  device_.id = "GPU-2";
+  ASSERT_TRUE(MayBeDivided());
+  EXPECT_EQ(notes_.size(), 1u);
+}
+
 TEST_F(ServicePauseTest, AServiceThatTheNodeNeedsStays) {
   Unit("kubelet.service");
   users_.insert("kubelet.service");
