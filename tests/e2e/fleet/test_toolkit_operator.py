@@ -7,7 +7,7 @@ from actors import DEBIAN, GPU, wait_for
 from fleet import NAMESPACE, WITHOUT_CDI
 from operators import NATIVE, cluster_policy, running_operator
 
-CLASS, FOLDER, SOCKET, CONFIG = "gpu-containers", "/opt/accelerators", "/run/containerd/containerd.sock", "/etc/containerd/config.toml"
+CLASS, FOLDER, SOCKET, CONFIG = "gpu-containers", "/opt/container-programs", "/run/containerd/containerd.sock", "/etc/containerd/config.toml"
 # As NVIDIA's documentation names the files of an engine that is installed elsewhere (k3s, RKE2).
 ENV = [{"name": "CONTAINERD_CONFIG", "value": CONFIG}, {"name": "CONTAINERD_SOCKET", "value": SOCKET}, {"name": "CONTAINERD_RUNTIME_CLASS", "value": "nvidia"},
        {"name": "CONTAINERD_SET_AS_DEFAULT", "value": "true"}]
@@ -34,7 +34,7 @@ def node(fleet):
     fleet.clear()
     for one, config in before.items():
         one.run("sh", "-c", f"cat > {CONFIG}", input=config)
-        one.run("rm", "-rf", "/etc/containerd/conf.d", "/var/lib/penstock/engines", FOLDER)
+        one.run("sh", "-c", f"rm -rf /etc/containerd/conf.d /var/lib/penstock/engines {FOLDER}/toolkit/*")  # an agent may still mount the folder
     restart(fleet, fleet.nodes[WITHOUT_CDI])
 
 
