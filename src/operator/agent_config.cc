@@ -66,6 +66,8 @@ api::NodeConfig ConfigOfPod(const api::PenstockSpec& spec, const std::string& na
     config.telemetry.exporter_file = std::string(kExporterInPod) + "/config.json";
   if (!spec.config_maps.mode_profiles.empty())
     config.mode_profiles_file = std::string(kModesInPod) + "/config.json";
+  if (!spec.config_maps.client_services.empty())
+    config.client_services_file = std::string(kClientsInPod) + "/clients.yaml";
   return config;
 }
 

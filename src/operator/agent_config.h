@@ -15,6 +15,7 @@ inline constexpr std::string_view kLayoutsInPod = "/etc/penstock-layouts";
 inline constexpr std::string_view kCountersInPod = "/etc/penstock-counters";
 inline constexpr std::string_view kExporterInPod = "/etc/penstock-exporter";
 inline constexpr std::string_view kModesInPod = "/etc/penstock-modes";
+inline constexpr std::string_view kClientsInPod = "/etc/penstock-clients";
 /// On the host and in the pod: the folder of amd::HealthSocket (src/backend/amd/services.cc).
 inline constexpr std::string_view kAmdHealthFolder = "/var/lib/amd-metrics-exporter";
 

@@ -134,6 +134,7 @@ void SetFolders(const api::PenstockSpec& spec, Json& container, Json& volumes) {
   mount_map("counters", kCountersInPod, spec.config_maps.counters);
   mount_map("exporter", kExporterInPod, spec.config_maps.exporter);
   mount_map("modes", kModesInPod, spec.config_maps.mode_profiles);
+  mount_map("clients", kClientsInPod, spec.config_maps.client_services);
 }
 
 void SetVariable(Json& container, std::string_view name, const std::string& value) {

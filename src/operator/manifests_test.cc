@@ -203,6 +203,19 @@ TEST(Manifests, AmdsConfigurationsAreMountedAndNamedInTheAgentsConfiguration) {
             json({{"name", "modes"}, {"mountPath", "/etc/penstock-modes"}, {"readOnly", true}}));
 }
 
+TEST(Manifests, TheServicesThatAreStoppedAreMountedAndNamedInTheAgentsConfiguration) {
+  api::PenstockSpec spec;
+  EXPECT_EQ(Named(PodOf(spec)["volumes"], "clients"), json());
+  spec.config_maps.client_services = "our-clients";
+  EXPECT_EQ(ConfigOfPod(spec, "gpu-operator").client_services_file,
+            "/etc/penstock-clients/clients.yaml");
+  EXPECT_EQ(Named(PodOf(spec)["volumes"], "clients")["configMap"],
+            json({{"name", "our-clients"}, {"optional", true}}));
+  EXPECT_EQ(
+      Named(ContainerOf(spec)["volumeMounts"], "clients"),
+      json({{"name", "clients"}, {"mountPath", "/etc/penstock-clients"}, {"readOnly", true}}));
+}
+
 TEST(Manifests, PartsThatAreNoObjectsAreRefusedTogether) {
   api::PenstockSpec spec;
   spec.agent.volumes.text = "{}";

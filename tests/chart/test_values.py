@@ -270,8 +270,19 @@ def test_without_values_of_the_mig_manager_no_layout_is_followed(chart):
         assert "parts" not in yaml.safe_load(things.node_config()) and "layouts" not in {volume["name"] for volume in things.pod()["volumes"]}
 
 
+def test_the_services_that_are_stopped_are_mounted_and_a_clean_up_can_start_them(chart):
+    things = chart.render(values={"migManager.gpuClientsConfig.name": "theirs"})
+    assert yaml.safe_load(things.node_config())["parts"] == {"clientServices": "/etc/penstock-clients/clients.yaml"}
+    assert {"name": "clients", "configMap": {"name": "theirs", "optional": True}} in things.pod()["volumes"]
+    assert things.mounts()["/etc/penstock-clients"] == {"name": "clients", "mountPath": "/etc/penstock-clients", "readOnly": True}
+    for values, privileged in (({"migManager.gpuClientsConfig.name": "theirs"}, True), ({"penstock.parts.modeProfilesConfigMap": "dcm"}, True), ({}, None)):
+        pod = chart.render(values=values).one("DaemonSet", "penstock-cleanup")["spec"]["template"]["spec"]
+        assert (pod["containers"][0]["securityContext"].get("privileged"), pod.get("hostPID")) == (privileged, privileged), values
+
+
 def test_another_value_of_the_mig_manager_is_refused(chart):
-    assert "gpuClientsConfig" in chart.refusal(values={"migManager.gpuClientsConfig": {"name": "x"}})
+    assert "nodeSelector" in chart.refusal(values={"migManager.nodeSelector": {"x": "y"}})
+    assert "key" in chart.refusal(values={"migManager.gpuClientsConfig": {"key": "x"}})
 
 
 # --- files of AMD's programs

@@ -60,10 +60,12 @@ struct HostPaths {
 struct NamedConfigMaps {
   std::string configurations;  ///< a configuration for each kind of node
   std::string default_configuration;
-  std::string layouts;        ///< a file of mig-parted under "config.yaml"
-  std::string counters;       ///< a file of counters under "dcgm-metrics.csv"
-  std::string exporter;       ///< the configuration of AMD's exporter under "config.json"
-  std::string mode_profiles;  ///< profiles of AMD's Device Config Manager under "config.json"
+  std::string layouts;          ///< a file of mig-parted under "config.yaml"
+  std::string counters;         ///< a file of counters under "dcgm-metrics.csv"
+  std::string exporter;         ///< the configuration of AMD's exporter under "config.json"
+  std::string mode_profiles;    ///< profiles of AMD's Device Config Manager under "config.json"
+  std::string client_services;  ///< services of the host that are stopped for a division under
+                                ///< "clients.yaml"
   bool operator==(const NamedConfigMaps&) const = default;
 };
 

@@ -110,6 +110,7 @@ void CheckPenstock(const PenstockSpec& spec, const ReportProblem& report) {
   CheckObject("configMaps.counters", spec.config_maps.counters, "ConfigMap", report);
   CheckObject("configMaps.exporter", spec.config_maps.exporter, "ConfigMap", report);
   CheckObject("configMaps.modeProfiles", spec.config_maps.mode_profiles, "ConfigMap", report);
+  CheckObject("configMaps.clientServices", spec.config_maps.client_services, "ConfigMap", report);
   for (std::size_t i = 0; i < spec.runtime_classes.size(); ++i) {
     const std::string path = base::Item("runtimeClasses", i);
     CheckObject(path + ".name", spec.runtime_classes[i].name, "RuntimeClass", report);

@@ -53,6 +53,9 @@ const std::map<std::string, std::string_view, std::less<>>& PenstockDescriptions
        "The configuration of AMD's exporter under config.json (node.telemetry.exporterFile)."},
       {"configMaps.modeProfiles",
        "Profiles of AMD's Device Config Manager under config.json (node.parts.modeProfiles)."},
+      {"configMaps.clientServices",
+       "Services of the host that are stopped while a device that they hold is divided, under "
+       "clients.yaml (node.parts.clientServices)."},
       {"runtimeClasses", "RuntimeClasses that pods select."},
       {"runtimeClasses[].name", "Name of the RuntimeClass."},
       {"runtimeClasses[].handler", "Name of the container engine's handler."},

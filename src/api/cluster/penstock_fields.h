@@ -56,6 +56,7 @@ void VisitFields(Visit& visit, T& maps) {
   visit("counters", maps.counters, {.if_any = true});
   visit("exporter", maps.exporter, {.if_any = true});
   visit("modeProfiles", maps.mode_profiles, {.if_any = true});
+  visit("clientServices", maps.client_services, {.if_any = true});
 }
 
 template <typename Visit, base::Of<RuntimeClassSpec> T>

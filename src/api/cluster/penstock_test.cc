@@ -50,7 +50,8 @@ constexpr char kEverything[] = R"({
   "node": {"health": {"poll": "9s"}, "parts": {"strategy": "single"},
            "sharing": {"rules": [{"strategy": "time-slicing", "replicas": 4}]}},
   "configMaps": {"configurations": "plugin", "defaultConfiguration": "a", "layouts": "mig",
-                 "counters": "metrics", "exporter": "amd-metrics", "modeProfiles": "dcm"},
+                 "counters": "metrics", "exporter": "amd-metrics", "modeProfiles": "dcm",
+                 "clientServices": "clients"},
   "runtimeClasses": [{"name": "nvidia", "handler": "nvidia"}],
   "services": [{"name": "nvidia-dcgm-exporter", "port": 9401, "type": "NodePort",
                 "nodePort": 32500, "internalTrafficPolicy": "Local",
@@ -88,6 +89,7 @@ TEST(Penstock, ReadsEveryField) {
   EXPECT_EQ(spec.config_maps.counters, "metrics");
   EXPECT_EQ(spec.config_maps.exporter, "amd-metrics");
   EXPECT_EQ(spec.config_maps.mode_profiles, "dcm");
+  EXPECT_EQ(spec.config_maps.client_services, "clients");
   EXPECT_THAT(spec.runtime_classes, ElementsAre(RuntimeClassSpec{"nvidia", "nvidia"}));
   ASSERT_EQ(spec.services.size(), 1u);
   EXPECT_EQ(spec.services[0].port, 9401);

@@ -69,6 +69,25 @@ TEST(FieldEffects, EachFieldOfADeviceConfigTakesEffectOrIsAnswered) {
   ExpectWhatTheTableSays(DeviceConfigEffects());
 }
 
+TEST(FieldEffects, WordsThatAreNotServedAreAnswered) {
+  std::size_t words = 0;
+  for (const EffectTable* table :
+       {&ClusterPolicyEffects(), &NvidiaDriverEffects(), &DeviceConfigEffects()})
+    for (const ResourceField& field : table->fields) {
+      EXPECT_TRUE(field.unserved.empty() || field.topic == nullptr) << field.path;
+      for (const std::string_view word : field.unserved) {
+        EXPECT_TRUE(std::ranges::find(field.words, word) != field.words.end()) << field.path;
+        EffectTable with = *table;
+        with.values[field.path] = word;
+        EXPECT_THAT(EffectOf(with, field).answers,
+                    ElementsAre(FieldAnswer{"spec." + field.path, FieldFate::kNotServed,
+                                            std::string(field.unserved_text)}));
+        ++words;
+      }
+    }
+  EXPECT_EQ(words, 1u) << "of driverType";
+}
+
 TEST(FieldEffects, AFieldThatDoesNothingIsFound) {
   EffectTable table = ClusterPolicyEffects();
   const auto field = std::ranges::find(table.fields, "mig.strategy", &ResourceField::path);

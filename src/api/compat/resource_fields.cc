@@ -298,6 +298,10 @@ std::vector<FieldAnswer> AnswersFor(const ResourceReading& reading,
   std::map<std::size_t, std::vector<std::string>> others;  // the answer's other fields
   for (const ResourceField& field : fields) {
     const FieldTopic* topic = field.topic;
+    if (const Value* value = reading.Find(field.path);
+        value != nullptr && std::ranges::find(field.unserved, value->text) != field.unserved.end())
+      answers.push_back(
+          {SpecPath(field.path), FieldFate::kNotServed, std::string(field.unserved_text)});
     if (topic == nullptr || topic->by_effect) continue;
     const bool gate = !topic->gate.empty() && field.path == topic->gate;
     if (!topic->gate.empty() && !IsFieldOn(reading, fields, topic->gate)) continue;

@@ -66,7 +66,10 @@ struct ResourceField {
   std::string_view schema_default = {};  ///< of the definition: "true", "nvidia"
   std::string_view unset = {};  ///< what its absence means where the definition has no default
   std::vector<std::string_view> words = {};  ///< the possible texts; empty: any
-  std::string_view pattern = {};             ///< of the definition
+  /// Those of a field without a topic that are answered as not served yet, with `unserved_text`.
+  std::vector<std::string_view> unserved = {};
+  std::string_view unserved_text = {};
+  std::string_view pattern = {};  ///< of the definition
   std::optional<std::int64_t> least = {}, most = {};
   /// Values that ask for nothing; of a map, its JSON with sorted keys.
   std::vector<std::string_view> usual = {};

@@ -376,6 +376,9 @@ struct NodeConfig {
   bool parts_by_label = true;  ///< devices are divided as the node's label, or else the default
                                ///< layout, asks
   std::string layouts_file;  ///< of mig-parted; empty: layouts are made from the devices' profiles
+  /// A list of the MIG manager (clients.yaml): services of the host that are stopped while they
+  /// hold a device that is divided; empty: none.
+  std::string client_services_file;
   std::string default_layout;      ///< for a node without a label that names one; empty: none
   std::string mode_profiles_file;  ///< of DCM: which modes devices get; empty: profiles are named
                                    ///< after the modes of the devices

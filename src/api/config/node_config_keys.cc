@@ -342,6 +342,7 @@ std::vector<ConfigKey> Keys() {
       Key("parts.layouts", kNow, AbsolutePath(), &N::layouts_file),
       Key("parts.defaultLayout", kNow, Plain(), &N::default_layout),
       Key("parts.modeProfiles", kNow, AbsolutePath(), &N::mode_profiles_file),
+      Key("parts.clientServices", kNow, AbsolutePath(), &N::client_services_file),
       Key("parts.reloadDriver", kNow, OneOf(kResets), &N::reload_driver),
       Key("devicePlugin.deviceIDStrategy", kNow, OneOf(kDeviceIds), &N::device_ids),
       Key("devicePlugin.configFiles", kNow, OneOf(kPluginFiles), &N::plugin_files),

@@ -34,6 +34,7 @@
 #include "app/agent/layout_followers.h"
 #include "app/agent/plan.h"
 #include "app/agent/process_stats.h"
+#include "app/agent/service_pause.h"
 #include "app/agent/telemetry.h"
 #include "app/agent/validation.h"
 #include "app/agent/views.h"
@@ -44,6 +45,7 @@
 #include "os/lock_file.h"
 #include "os/process/process.h"
 #include "os/trim.h"
+#include "protocol/engine/machine_process.h"
 #include "protocol/systemd/notify.h"
 
 namespace penstock::app {
@@ -206,6 +208,7 @@ class Agent {
     ASSIGN(auto remembered, Adapters::Remember(start_.paths.state_dir, boot_id_));
     ASSIGN(auto changes, Changes::Remember(start_.paths.state_dir, boot_id_));
     ASSIGN(auto kept, LoadKeptConfiguration(start_.paths.state_dir));
+    ASSIGN(auto stopped, LoadStoppedServices(start_.paths.state_dir, boot_id_));
     configuration_.Serve(std::move(kept), ClusterConnection::Wanted(start_.cluster)
                                               ? start_.cluster.config_map
                                               : api::ConfigMapConfig{});
@@ -261,6 +264,7 @@ class Agent {
     clients_.emplace(ClientPause::Node{control_, io_, pipeline_.inventory, pipeline_.ledger,
                                        changes_->DivisionsFor({})},
                      [this] { changes_->Wake(); });
+    StopServices(std::move(stopped));
     for (const Changes::OfVendor& one : changes_->divided())
       one.divisions->OnState([this] { LayoutsChanged(); });
     changes_->Configure(*Config());
@@ -279,8 +283,36 @@ class Agent {
     return {};
   }
 
+  /// Programs of the cluster first, which may use services of the host.
+  void StopServices(StoppedServices stopped) {
+    const std::string& proc = start_.paths.proc_root;
+    const auto self = os::ReadProcess(proc, ::getpid());
+    services_.emplace(
+        ServicePause::Node{.control = control_,
+                           .io = io_,
+                           .devices = [this] { return changes_->stops_clients_of(); },
+                           .wake = [this] { changes_->Wake(); },
+                           .note =
+                               [this](bool warning, const auto& reason, const auto& message) {
+                                 pipeline_.monitor.Note(warning, reason, message);
+                               },
+                           .users = [proc](const auto& files) { return GroupsWith(proc, files); },
+                           .own_groups = self.ok() ? std::set<std::string>(self->cgroups.begin(),
+                                                                           self->cgroups.end())
+                                                   : std::set<std::string>()},
+        protocol::engine::EnterMachine(proc), start_.paths.state_dir, std::move(stopped));
+    services_->Configure(*Config());
+    for (const Changes::OfVendor& one : changes_->divided())
+      one.divisions->SetClients(
+          [this, by_mode = one.dialect->part_terms()->by_mode](const device::Facts& device) {
+            std::string waits = cluster_ ? clients_->Await(device) : "";
+            return waits.empty() ? services_->Await(device, by_mode) : waits;
+          });
+  }
+
   void LayoutsChanged() {
     clients_->ForgetEnded();
+    services_->Follow();
     for (const LayoutEvent& event : layouts_->TakeEvents())
       pipeline_.monitor.Note(event.warning, event.reason, event.message);
     views_.Changed();
@@ -314,7 +346,6 @@ class Agent {
                 },
             .pods = [this](auto pods) { pod_labels_.Take(std::move(pods)); }});
     clients_->Configure(Config()->labels);
-    clients_->Begin();
     cluster_->ScheduleUpdate();
   }
 
@@ -394,6 +425,7 @@ class Agent {
       if (changes_) changes_->Configure(current->config);
       if (layouts_) layouts_->Configure(current->config);
       if (clients_) clients_->Configure(current->config.labels);
+      if (services_) services_->Configure(current->config);
       if (adapters_) adapters_->Configure(current->config);
       pipeline_.Configure(current->config);
       telemetry_.Configure(current->config);
@@ -423,6 +455,7 @@ class Agent {
   /// This agent holds the lock, and all devices were read once.
   void ServeDevices() {
     changes_->Start();
+    services_->Begin();
     layouts_->Begin();
     containers_->Begin(*Config());
     changes_->WhenRestored(kRestored, [this] { Restored(); });
@@ -482,6 +515,7 @@ class Agent {
   std::optional<Changes> changes_;
   std::optional<LayoutFollowers> layouts_;
   std::optional<ClientPause> clients_;
+  std::optional<ServicePause> services_;
   std::optional<KubeletStart> kubelet_start_;
   std::optional<ClusterConnection> cluster_;
   std::optional<HealthSockets> health_sockets_;

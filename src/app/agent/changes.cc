@@ -106,6 +106,12 @@ node::change::Divisions& Changes::DivisionsFor(const api::Layout& layout) const 
   return *(found == divided_.end() ? divided_.front() : *found).divisions;
 }
 
+std::set<std::string> Changes::stops_clients_of() const {
+  std::set<std::string> devices;
+  for (const OfVendor& one : divided_) devices.merge(one.divisions->stops_clients_of());
+  return devices;
+}
+
 void Changes::WhenRestored(base::Duration most, const std::function<void()>& restored) {
   for (const OfVendor& one : divided_) one.divisions->WhenRestored(most, restored);
 }

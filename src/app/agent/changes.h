@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,8 @@ class Changes {
   const std::vector<OfVendor>& divided() const { return divided_; }
   /// Those for whose devices a layout is: one with modes is for those whose parts come with them.
   node::change::Divisions& DivisionsFor(const api::Layout& layout) const;
+  /// Divisions::stops_clients_of, of all vendors.
+  std::set<std::string> stops_clients_of() const;
   /// Calls the function each time a vendor's layout was restored, for each after `most` at the
   /// latest.
   void WhenRestored(base::Duration most, const std::function<void()>& restored);

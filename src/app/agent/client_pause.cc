@@ -90,10 +90,6 @@ std::map<std::string, std::string> PausedLabels() {
 ClientPause::ClientPause(Node node, std::function<void()> wake)
     : node_(node), wake_(std::move(wake)) {}
 
-void ClientPause::Begin() {
-  node_.divisions.SetClients([this](const device::Facts& device) { return Await(device); });
-}
-
 void ClientPause::ForgetEnded() {
   const std::set<std::string> devices = node_.divisions.stops_clients_of();
   std::erase_if(waits_, [&](const auto& wait) { return !devices.contains(wait.first); });

@@ -33,8 +33,8 @@ class ClientPause {
   /// `wake`: what Await returned may be different now.
   ClientPause(Node node, std::function<void()> wake);
 
-  /// Call where there is a cluster.
-  void Begin();
+  /// What is still waited for before a device is divided, where there is a cluster; empty: nothing.
+  std::string Await(const device::Facts& device);
 
   void Configure(const api::LabelsConfig& config) { writes_ = config.node != api::Switch::kOff; }
 
@@ -54,7 +54,6 @@ class ClientPause {
     bool reading = false;                           // the processes
     std::optional<std::vector<std::string>> users;  // of the device, as read last
   };
-  std::string Await(const device::Facts& device);
   std::string AwaitUsers(const device::Facts& device, const device::PartTerms& terms, Wait& wait);
   void Read(const device::Facts& device, const device::PartTerms& terms);
   void WakeSoon();

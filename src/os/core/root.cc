@@ -100,14 +100,20 @@ base::Result<std::string> Root::PathOf(const UniqueFd& file) const {
   ASSIGN(std::string root, PathOfDescriptor(fd_.get()));
   ASSIGN(std::string path, PathOfDescriptor(file.get()));
   if (root == "/") root.clear();
+  if (path == root) return std::string("/");
+  const auto not_below = [&] {
+    return base::Error(base::Code::kNotFound, path + " is not below " + path_);
+  };
+  if (!path.starts_with(root + "/")) return not_below();
+  path.erase(0, root.size());
+  // Looked up from the root: in another mount namespace, this process has no such path.
+  const auto same = OpenFile(path, O_PATH | O_NOFOLLOW);
   struct stat there {
   }, opened{};
-  const bool is_there = ::lstat(path.c_str(), &there) == 0 && ::fstat(file.get(), &opened) == 0 &&
-                        there.st_ino == opened.st_ino && there.st_dev == opened.st_dev;
-  if (path == root) return std::string("/");
-  if (!path.starts_with(root + "/") || !is_there)
-    return base::Error(base::Code::kNotFound, path + " is not below " + path_);
-  return path.substr(root.size());
+  if (!same.ok() || ::fstat(same->get(), &there) != 0 || ::fstat(file.get(), &opened) != 0 ||
+      there.st_ino != opened.st_ino || there.st_dev != opened.st_dev)
+    return not_below();
+  return path;
 }
 
 bool Root::Exists(const std::string& path) const { return OpenFile(path, O_PATH).ok(); }

@@ -2,8 +2,6 @@
 #include "protocol/engine/engine_install.h"
 
 #include "base/core/strings.h"
-#include "os/process/launch.h"
-#include "os/process/process.h"
 
 namespace penstock::protocol::engine {
 namespace {
@@ -203,8 +201,7 @@ void SeeAsTheMachine(EngineInstall& install, const std::string& proc_root) {
   const std::string files = MachineFiles(proc_root);
   if (files.empty()) return;
   install.root = files;
-  install.enter =
-      os::LaunchArguments(os::OwnFolder() + "/penstock-worker", {.within = proc_root + "/1"});
+  install.enter = EnterMachine(proc_root);
 }
 
 }  // namespace penstock::protocol::engine

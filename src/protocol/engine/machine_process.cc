@@ -9,6 +9,7 @@
 
 #include "base/core/strings.h"
 #include "os/core/file.h"
+#include "os/process/launch.h"
 #include "os/process/process.h"
 #include "os/process/process_text.h"
 #include "os/trusted_path.h"
@@ -164,6 +165,11 @@ std::string MachineFiles(const std::string& proc_root) {
   return !own.empty() && own == MountNamespace(Folder(proc_root, "1"))
              ? ""
              : Folder(proc_root, "1/root");
+}
+
+std::vector<std::string> EnterMachine(const std::string& proc_root) {
+  if (MachineFiles(proc_root).empty()) return {};
+  return os::LaunchArguments(os::OwnFolder() + "/penstock-worker", {.within = proc_root + "/1"});
 }
 
 std::string WithoutMachineFiles(const std::string& proc_root, const std::string& path) {

@@ -50,6 +50,10 @@ base::Result<pid_t> ListenerOf(const std::string& proc_root, const std::string& 
 /// "PROC/1/root" if we are in a container.
 std::string MachineFiles(const std::string& proc_root);
 
+/// Prefix of commands that must see what the machine's first process sees; empty: this process
+/// does.
+std::vector<std::string> EnterMachine(const std::string& proc_root);
+
 /// "PROC/1/root/run/x.sock" → "/run/x.sock": the path for the machine's own programs. Other paths
 /// stay.
 std::string WithoutMachineFiles(const std::string& proc_root, const std::string& path);

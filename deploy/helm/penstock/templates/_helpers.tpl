@@ -341,6 +341,7 @@ priorityClassName: {{ . }}
 {{- if include "penstock.layouts" . -}}{{- $_ := set $parts "layouts" "/etc/penstock-layouts/config.yaml" -}}{{- end -}}
 {{- with ((.Values.migManager | default dict).config | default dict).default -}}{{- $_ := set $parts "defaultLayout" . -}}{{- end -}}
 {{- if include "penstock.modeProfiles" . -}}{{- $_ := set $parts "modeProfiles" "/etc/penstock-modes/config.json" -}}{{- end -}}
+{{- if include "penstock.clientServices" . -}}{{- $_ := set $parts "clientServices" "/etc/penstock-clients/clients.yaml" -}}{{- end -}}
 {{- with $parts -}}{{- $_ := set $config "parts" . -}}{{- end -}}
 {{- $usage := dict -}}
 {{- range $key, $value := $own.usage -}}

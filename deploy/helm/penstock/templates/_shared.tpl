@@ -26,6 +26,18 @@ localhost, or has a dot or a port.
 {{- end -}}
 {{- end -}}
 
+{{/* The ConfigMap with services of the host that are stopped while GPUs are divided, which is mounted; empty: there is none. */}}
+{{- define "penstock.clientServices" -}}
+{{- ((.Values.migManager | default dict).gpuClientsConfig | default dict).name | default "" -}}
+{{- end -}}
+
+{{/* "true" where the clean-up of a node asks its service manager: to restart the container engine, or to start services that an agent has stopped. */}}
+{{- define "penstock.cleanupPrivileged" -}}
+{{- $own := .Values.penstock -}}
+{{- $stops := or (include "penstock.clientServices" .) ($own.parts | default dict).modeProfilesConfigMap -}}
+{{- or (ne $own.containerEngine.configure "off") (not (empty $stops)) -}}
+{{- end -}}
+
 {{/* "true" on OpenShift, where a pod needs SecurityContextConstraints that permit what it requests. */}}
 {{- define "penstock.openshift" -}}
 {{- if kindIs "bool" .Values.penstock.openshift.enabled -}}

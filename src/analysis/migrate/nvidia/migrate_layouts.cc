@@ -89,10 +89,13 @@ void AddLayouts(const Found& found, const std::string& only, Migration& plan) {
         "all-PROFILE have the names that NVIDIA's have");
   for (const Policy& one : found.policies)
     if (!one.gpu_clients_map.empty())
-      plan.remarks.push_back("ClusterPolicy " + one.name + ": migManager.gpuClientsConfig (" +
-                             one.gpu_clients_map +
-                             "): services of the host are not stopped for a change; pods are, by "
-                             "the labels nvidia.com/gpu.deploy.{client,dcgm,nvsm}");
+      plan.remarks.push_back(
+          "ClusterPolicy " + one.name + ": migManager.gpuClientsConfig (" + one.gpu_clients_map +
+          "): those of its services of the host that have a GPU open are stopped "
+          "while it is divided, with --set migManager.gpuClientsConfig.name=" +
+          one.gpu_clients_map +
+          " and that ConfigMap in the release's namespace; pods are stopped by "
+          "the labels nvidia.com/gpu.deploy.{client,dcgm,nvsm}");
 }
 
 }  // namespace penstock::analysis

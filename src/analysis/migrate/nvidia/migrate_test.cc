@@ -388,8 +388,9 @@ TEST(MigratePlan, TakesTheMigManagersLayoutsAlong) {
                      "migManager.config.name=our-layouts"),
             Contains(HasSubstr("\"migManager\":{\"enabled\":false}")),
             Contains(HasSubstr("get configmap our-layouts -o yaml | penstock config check"))));
-  EXPECT_THAT(plan.remarks, AllOf(Contains(HasSubstr("nvidia.com/mig.config=ours (a): the agent")),
-                                  Contains(HasSubstr("services of the host are not stopped"))));
+  EXPECT_THAT(plan.remarks,
+              AllOf(Contains(HasSubstr("nvidia.com/mig.config=ours (a): the agent")),
+                    Contains(HasSubstr("--set migManager.gpuClientsConfig.name=our-clients"))));
   EXPECT_THAT(plan.not_yet, IsEmpty());
 }
 

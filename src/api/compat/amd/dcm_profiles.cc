@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "api/config/service_names.h"
 #include "base/core/document.h"
 #include "base/core/printable.h"
 #include "base/core/strings.h"
@@ -126,6 +127,21 @@ class ProfileReader {
   WrongProfile& wrong_;
 };
 
+/// A name that is none has no effect: the profiles beside it are applied.
+std::vector<std::string> ReadServices(MapReader& top, Problems& problems) {
+  std::vector<std::string> services;
+  const Value* map = top.Map("gpuClientSystemdServices");
+  if (map == nullptr) return services;
+  MapReader reader(*map, top.Path("gpuClientSystemdServices"), problems);
+  if (const Value* names = reader.List("names"))
+    services = ReadServiceNames(*names, reader.Path("names"), ".service",
+                                [&problems](base::Mark mark, const std::string& problem) {
+                                  problems.Remark(mark, problem + "; it has no effect");
+                                });
+  reader.Finish();
+  return services;
+}
+
 }  // namespace
 
 Result<DcmProfiles> TranslateDcmProfiles(std::string_view text, std::string_view file) {
@@ -138,10 +154,7 @@ Result<DcmProfiles> TranslateDcmProfiles(std::string_view text, std::string_view
     top.Problem(
         "gpu-config-profiles",
         "has no profiles; it is a map of names, as in {\"all-cpx\": {\"profiles\": [...]}}");
-  if (top.Any("gpuClientSystemdServices") != nullptr)
-    problems.Remark(top.mark("gpuClientSystemdServices"),
-                    "gpuClientSystemdServices has no effect: no service is stopped, and a process "
-                    "that is in the way is named");
+  read.services = ReadServices(top, problems);
   top.Finish();
   if (!problems.empty()) return problems.ToError();
   read.remarks = problems.Remarks();

@@ -25,7 +25,9 @@ struct WrongProfile {
 struct DcmProfiles {
   Layouts layouts;                            ///< of the profiles that are in order
   std::map<std::string, WrongProfile> wrong;  ///< the others, by name
-  std::vector<std::string> remarks;           ///< what is read and has no effect
+  /// Services of the host that are stopped while GPUs change, in that order.
+  std::vector<std::string> services;
+  std::vector<std::string> remarks;  ///< what is read and has no effect
 };
 
 /// The modes that profiles set, in LayoutRule::modes.

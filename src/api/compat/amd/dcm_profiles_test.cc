@@ -108,10 +108,24 @@ TEST(DcmProfiles, RefusesAFileThatIsNone) {
   EXPECT_THAT(error(R"({"gpu-config-profiles": []})"), HasSubstr("gpu-config-profiles"));
 }
 
+TEST(DcmProfiles, NamesTheServicesThatAreStoppedWithOrWithoutTheirSuffix) {
+  const DcmProfiles read = Translated(
+      Profile("p", One("CPX", "NPS1", "8")),
+      R"(, "gpuClientSystemdServices": {"names": ["amd-metrics-exporter", "gpuagent.service"]})");
+  EXPECT_THAT(read.services, ElementsAre("amd-metrics-exporter.service", "gpuagent.service"));
+  EXPECT_THAT(read.remarks, IsEmpty());
+}
+
 TEST(DcmProfiles, RemarksOnWhatHasNoEffect) {
-  const DcmProfiles read = Translated(Profile("p", One("CPX", "NPS1", "8")),
-                                      R"(, "gpuClientSystemdServices": {"names": ["x"]}, "y": 1)");
-  EXPECT_THAT(read.remarks, testing::Contains(HasSubstr("no service is stopped")));
+  const DcmProfiles read =
+      Translated(Profile("p", One("CPX", "NPS1", "8")),
+                 R"(, "gpuClientSystemdServices": {"names": ["../x", 3, "x"]}, "y": 1)");
+  EXPECT_THAT(read.services, ElementsAre("x.service"));
+  EXPECT_THAT(read.remarks,
+              testing::Contains(AllOf(HasSubstr("gpuClientSystemdServices.names[0]: \"../x\""),
+                                      HasSubstr("it has no effect"))));
+  EXPECT_THAT(read.remarks,
+              testing::Contains(HasSubstr("gpuClientSystemdServices.names[1]: is an integer")));
   EXPECT_THAT(read.remarks, testing::Contains(HasSubstr("y")));
 }
 

@@ -26,6 +26,9 @@ void ToolkitVariables(PolicyWork& work, const base::Value& value);
 void LayoutVariables(PolicyWork& work, const base::Value& value);
 void ValidatorVariables(PolicyWork& work, const base::Value& value);
 
+/// Whether no variable of migManager.env says that the services of the host are not stopped.
+bool StopsClientServices(const PolicyWork& work);
+
 // Effects of single fields.
 void AddLabels(PolicyWork& work, const base::Value& value);
 void AddAnnotations(PolicyWork& work, const base::Value& value);

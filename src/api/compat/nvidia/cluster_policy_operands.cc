@@ -58,6 +58,12 @@ void SetLayouts(PolicyWork& work, const Value& value) {
   if (work.On("migManager.enabled")) SetMapName(work, value, work.spec.config_maps.layouts);
 }
 
+/// As the MIG manager: a variable of it switches that off.
+void SetClientServices(PolicyWork& work, const Value& value) {
+  if (work.On("migManager.enabled") && StopsClientServices(work))
+    SetMapName(work, value, work.spec.config_maps.client_services);
+}
+
 void SetDefaultLayout(PolicyWork& work, const Value& value) {
   if (work.On("migManager.enabled")) work.spec.node.default_layout = value.text;
 }
@@ -120,10 +126,12 @@ std::vector<ResourceField> LayoutFields() {
                     .apply = SetDefaultLayout});
   fields.push_back({.path = "migManager.gpuClientsConfig", .type = kMap});
   fields.push_back({.path = "migManager.gpuClientsConfig.name",
-                    .text = "Services of the host that use GPUs are not stopped while a GPU is "
-                            "divided: the division waits, and names what holds the GPU. Pods are "
-                            "stopped by the labels nvidia.com/gpu.deploy.*.",
-                    .topic = &kAlone});
+                    .text = "ConfigMap with services of the host under clients.yaml: those that "
+                            "have a GPU open are stopped while it is divided, and started again "
+                            "(parts.clientServices), unless migManager.env has "
+                            "WITH_SHUTDOWN_HOST_GPU_CLIENTS=false. Without it, no service is "
+                            "stopped.",
+                    .apply = SetClientServices});
   return fields;
 }
 

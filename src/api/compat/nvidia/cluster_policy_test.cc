@@ -274,7 +274,8 @@ TEST(ClusterPolicy, AnswersWhatIsNotServedOnlyWhereItIsEnabled) {
 )")
                   .answers,
               IsEmpty());
-  EXPECT_THAT(AnsweredFields(Translated(R"(
+  EXPECT_THAT(
+      AnsweredFields(Translated(R"(
   gds: {enabled: true}
   gdrcopy: {enabled: true}
   driver: {enabled: true, rdma: {enabled: true}}
@@ -284,15 +285,51 @@ TEST(ClusterPolicy, AnswersWhatIsNotServedOnlyWhereItIsEnabled) {
   psp: {enabled: true}
   sandboxWorkloads: {enabled: true}
   dcgmExporter: {hpcJobMapping: {enabled: true}, hostPID: true}
-  migManager: {gpuClientsConfig: {name: clients}}
+  migManager: {env: [{name: WITH_SHUTDOWN_HOST_GPU_CLIENTS, value: "true"}]}
   validator: {cuda: {env: [{name: WITH_WORKLOAD, value: "true"}]}}
   operator: {defaultRuntime: crio}
 )")),
-              ElementsAre("spec.operator.defaultRuntime", "spec.psp.enabled", "spec.cdi.enabled",
-                          "spec.cdi.nriPluginEnabled", "spec.cdi.default", "spec.gds.enabled",
-                          "spec.gdrcopy.enabled", "spec.migManager.gpuClientsConfig.name",
-                          "spec.validator.cuda.env[WITH_WORKLOAD]", "spec.dcgm.enabled",
-                          "spec.dcgmExporter.hostPID", "spec.sandboxWorkloads.enabled"));
+      ElementsAre("spec.operator.defaultRuntime", "spec.psp.enabled", "spec.cdi.enabled",
+                  "spec.cdi.nriPluginEnabled", "spec.cdi.default", "spec.gds.enabled",
+                  "spec.gdrcopy.enabled", "spec.migManager.env[WITH_SHUTDOWN_HOST_GPU_CLIENTS]",
+                  "spec.validator.cuda.env[WITH_WORKLOAD]", "spec.dcgm.enabled",
+                  "spec.dcgmExporter.hostPID", "spec.sandboxWorkloads.enabled"));
+}
+
+TEST(ClusterPolicy, AnswersEachVariableThatMakesTheHandlerTheDefault) {
+  for (const std::string engine : {"CONTAINERD", "CRIO", "DOCKER", "NVIDIA_RUNTIME"}) {
+    const auto with = [&](const std::string& value) {
+      return Translated("  toolkit: {env: [{name: " + engine + "_SET_AS_DEFAULT, value: \"" +
+                        value + "\"}]}\n");
+    };
+    const PolicyTranslation translated = with("true");
+    ASSERT_EQ(translated.answers.size(), 1u) << engine;
+    EXPECT_EQ(translated.answers[0].field, "spec.toolkit.env[" + engine + "_SET_AS_DEFAULT]");
+    EXPECT_EQ(translated.answers[0].fate, FieldFate::kElsewhere);
+    EXPECT_THAT(translated.answers[0].text,
+                testing::AllOf(HasSubstr("runtimeClassName"), HasSubstr("--set-as-default")));
+    EXPECT_THAT(with("false").answers, IsEmpty()) << engine;
+  }
+}
+
+TEST(ClusterPolicy, NamesTheServicesOfTheHostThatAreStoppedUnlessAVariableSaysOtherwise) {
+  const auto named = [](const std::string& more) {
+    return Translated("  migManager: {gpuClientsConfig: {name: clients}" + more + "}\n");
+  };
+  const auto variable = [](const std::string& value) {
+    return ", env: [{name: WITH_SHUTDOWN_HOST_GPU_CLIENTS, value: \"" + value + "\"}]";
+  };
+  for (const std::string& more : {std::string(), variable("true"), variable("1")}) {
+    const PolicyTranslation translated = named(more);
+    EXPECT_EQ(translated.spec.config_maps.client_services, "clients") << more;
+    EXPECT_THAT(translated.answers, IsEmpty()) << more;
+  }
+  for (const std::string& more :
+       {variable("false"), variable("F"), std::string(", enabled: false")}) {
+    const PolicyTranslation translated = named(more);
+    EXPECT_EQ(translated.spec.config_maps.client_services, "") << more;
+    EXPECT_THAT(translated.answers, IsEmpty()) << more;
+  }
 }
 
 TEST(ClusterPolicy, HasTheFilesOfTheValidatorAndOnRequestItsMetrics) {

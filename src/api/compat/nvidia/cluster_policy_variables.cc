@@ -39,7 +39,9 @@ constexpr std::string_view kFindsEngine =
     "the path is not needed.";
 constexpr std::string_view kNoDefault =
     "The handler nvidia does not become the engine's default: containers that request GPUs get "
-    "them by CDI, and others name the RuntimeClass.";
+    "them by CDI under any handler. A pod that uses GPUs without requesting them names the "
+    "RuntimeClass in runtimeClassName; on a single node, penstock runtime configure "
+    "--set-as-default makes the handler the default, and the agent leaves it so.";
 constexpr std::string_view kRuntimeFile =
     "This setting of the container runtime is in /etc/nvidia-container-runtime/config.toml of each "
     "node.";
@@ -58,6 +60,7 @@ constexpr KnownVariable kToolkit[] = {
     {"RUNTIME", FieldFate::kElsewhere, "The agent of each node finds the engine of its node."},
     {"CONTAINERD_SET_AS_DEFAULT", FieldFate::kElsewhere, kNoDefault, "false"},
     {"CRIO_SET_AS_DEFAULT", FieldFate::kElsewhere, kNoDefault, "false"},
+    {"DOCKER_SET_AS_DEFAULT", FieldFate::kElsewhere, kNoDefault, "false"},
     {"NVIDIA_RUNTIME_SET_AS_DEFAULT", FieldFate::kElsewhere, kNoDefault, "false"},
     {"CONTAINERD_RUNTIME_CLASS", FieldFate::kElsewhere,
      "The engine's handler is called nvidia; operator.runtimeClass names the RuntimeClass.",
@@ -83,20 +86,26 @@ constexpr KnownVariable kToolkit[] = {
     {"NVIDIA_CONTAINER_RUNTIME_MODES_CDI_ANNOTATION_PREFIXES", FieldFate::kNotServed, kRuntimeFile},
 };
 
-constexpr std::string_view kWaitsForHolders =
-    "A division waits until no pod and no process holds the GPU, and names what does.";
+constexpr char kStopsServices[] = "WITH_SHUTDOWN_HOST_GPU_CLIENTS";
+constexpr std::string_view kNamesServices =
+    "migManager.gpuClientsConfig.name names the ConfigMap with the services of the host that are "
+    "stopped.";
 
 constexpr KnownVariable kLayouts[] = {
     {"WITH_REBOOT", FieldFate::kNotServed,
      "Nodes are not rebooted for a division; the node's state says where one needs a reset that "
      "is not possible.",
      "false"},
-    {"WITH_SHUTDOWN_HOST_GPU_CLIENTS", FieldFate::kNotServed, kWaitsForHolders, "false"},
-    {"GPU_CLIENTS_FILE", FieldFate::kNotServed, kWaitsForHolders},
-    {"HOST_GPU_CLIENTS_FILE", FieldFate::kNotServed, kWaitsForHolders},
+    {kStopsServices, FieldFate::kElsewhere,
+     "No service of the host is stopped by default: name a ConfigMap with a list of them in "
+     "migManager.gpuClientsConfig.name."},
+    {"GPU_CLIENTS_FILE", FieldFate::kElsewhere, kNamesServices},
+    {"HOST_GPU_CLIENTS_FILE", FieldFate::kElsewhere, kNamesServices},
     {"CONFIG_FILE", FieldFate::kElsewhere, "migManager.config.name names the ConfigMap."},
     {"DEFAULT_CONFIG", FieldFate::kElsewhere, "migManager.config.default names the layout."},
-    {"DEFAULT_GPU_CLIENTS_FILE", FieldFate::kNotServed, kWaitsForHolders},
+    {"DEFAULT_GPU_CLIENTS_FILE", FieldFate::kElsewhere, kNamesServices},
+    {"HOST_KUBELET_SYSTEMD_SERVICE", FieldFate::kElsewhere,
+     "The kubelet is not stopped: a GPU is withdrawn from it before it is divided."},
     {"WITH_NVIDIA_DRIVER_ROOT", FieldFate::kElsewhere,
      "hostPaths.driverInstallDir is the driver's root for all."},
 };
@@ -116,6 +125,13 @@ constexpr KnownVariable kExporterOnly[] = {
      "A file of dcgm-exporter's image, which the agent does not have: dcgmExporter.config.name "
      "names a ConfigMap with the counters."},
 };
+
+/// As Go's strconv.ParseBool, by which the operands read switches.
+bool IsOff(std::string_view value) {
+  static constexpr std::array<std::string_view, 6> kOff = {"0",     "f",     "F",
+                                                           "false", "False", "FALSE"};
+  return std::ranges::find(kOff, value) != kOff.end();
+}
 
 struct Variable {
   const std::string& name;
@@ -304,7 +320,23 @@ void ToolkitVariables(PolicyWork& work, const Value& value) {
   });
 }
 
-void LayoutVariables(PolicyWork& work, const Value& value) { AnswerAll(work, value, kLayouts); }
+bool StopsClientServices(const PolicyWork& work) {
+  bool stops = true;
+  if (const Value* variables = work.reading.Find("migManager.env"))
+    ForEachVariable(*variables, [&](const Variable& variable) {
+      if (variable.name == kStopsServices) stops = !IsOff(variable.value);
+    });
+  return stops;
+}
+
+void LayoutVariables(PolicyWork& work, const Value& value) {
+  const Value* map = work.reading.Find("migManager.gpuClientsConfig.name");
+  const bool listed = map != nullptr && !map->text.empty();
+  ForEachVariable(value, [&](const Variable& variable) {
+    if (variable.name != kStopsServices || !(listed || IsOff(variable.value)))
+      AnswerVariable(work, variable, kLayouts);
+  });
+}
 
 void ValidatorVariables(PolicyWork& work, const Value& value) {
   AnswerAll(work, value, kValidator);

@@ -24,14 +24,6 @@ const FieldTopic kObjectManager = {
     "spec.manager.image", FieldFate::kOwnImage,
     "The init container that unloads an earlier driver has the operator's own image.", ""};
 
-void SetType(PolicyWork& work, const Value& value) {
-  work.driver.type = value.text;
-  if (value.text == "vgpu-host-manager")
-    work.Answer("", FieldFate::kNotServed,
-                "Host drivers of virtual GPUs are not served yet: the nodes of this object get no "
-                "driver.");
-}
-
 void SetNodeAffinity(PolicyWork& work, const Value& value) {
   if (value.map->empty()) return;
   work.driver.node_affinity = api::internal::KubeJsonOf(value);
@@ -61,8 +53,11 @@ std::vector<ResourceField> OwnerFields() {
        .text = "What the driver is for. Nodes of a vgpu-host-manager get no driver yet.",
        .schema_default = "gpu",
        .words = {"gpu", "vgpu", "vgpu-host-manager"},
+       .unserved = {"vgpu-host-manager"},
+       .unserved_text = "Host drivers of virtual GPUs are not served yet: the nodes of this object "
+                        "get no driver.",
        .required = true,
-       .apply = SetType},
+       .apply = [](PolicyWork& work, const Value& value) { work.driver.type = value.text; }},
       {.path = "deploy",
        .type = kBool,
        .text = "Is no field of the resource, although examples have it: an NVIDIADriver applies "

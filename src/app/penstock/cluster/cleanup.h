@@ -50,7 +50,8 @@ std::vector<std::string> WaitForDaemonSet(const ApiServer& server, const std::st
 /// else.
 std::vector<std::string> LeftOnHost(const api::NodeConfig& config);
 
-/// Removes these. kFailedPrecondition where an agent runs; the error names its process.
+/// Removes these, and starts what an agent has stopped of the host's services. kFailedPrecondition
+/// where an agent runs; the error names its process.
 base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_run);
 
 }  // namespace penstock::app

@@ -2,19 +2,25 @@
 // folders are kept.
 #include <array>
 #include <cerrno>
+#include <functional>
 #include <set>
 
 #include <unistd.h>
 
 #include "api/compat/nvidia/node_status.h"
 #include "app/penstock/cluster/cleanup.h"
+#include "app/stopped_services.h"
 #include "backend/all.h"
 #include "node/cdi/folder.h"
 #include "node/usage/record_files.h"
 #include "os/core/file.h"
 #include "os/lock_file.h"
+#include "os/loop.h"
 #include "os/marker_files.h"
+#include "os/process/process.h"
 #include "protocol/engine/apply/engine_configurator.h"
+#include "protocol/engine/machine_process.h"
+#include "protocol/systemd/services.h"
 
 namespace penstock::app {
 
@@ -61,6 +67,39 @@ void UndoEngines(const api::NodeConfig& config, CleanupOutcome& outcome) {
   ::rmdir((state_dir + "/engines").c_str());
 }
 
+/// Starts the services of the host that an agent has stopped while it divided devices.
+void StartServices(const api::NodeConfig& config, CleanupOutcome& outcome) {
+  const std::string path = StoppedServicesPath(config.paths.state_dir);
+  const auto text = os::ReadFile(path);
+  if (!text.ok()) return;
+  const auto stopped = DecodeStoppedServices(*text, path);
+  if (!stopped.ok()) return outcome.failures.push_back(stopped.error().message());
+  // Another boot has started what is to run.
+  if (stopped->units.empty() ||
+      stopped->boot != os::ReadBootId(config.paths.proc_root).value_or(""))
+    return;
+  os::Loop loop("services");
+  protocol::systemd::Services services(loop,
+                                       protocol::engine::EnterMachine(config.paths.proc_root));
+  std::vector<std::string> left = stopped->units;
+  const std::function<void()> next = [&] {
+    if (left.empty()) return loop.Stop();
+    services.Start(left.back(), [&](const base::Status& started) {
+      if (started.ok())
+        outcome.remarks.push_back(left.back() + " was started again");
+      else
+        outcome.failures.push_back(left.back() +
+                                   " was stopped while a device was divided, and cannot be "
+                                   "started again: " +
+                                   started.error().message());
+      left.pop_back();
+      next();
+    });
+  };
+  loop.Post(next);
+  loop.Run();
+}
+
 /// The folder of usage records where it is Penstock's default. Empty for a configured folder: its
 /// records belong to the user and are kept.
 std::string OwnRecords(const api::NodeConfig& config) {
@@ -73,9 +112,10 @@ std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
   const auto add = [&files](const std::string& path) {
     if (os::Exists(path)) files.push_back(path);
   };
-  for (const char* name : {"configuration.json", "ledger.json", "health.json", "health-marks.json",
-                           "doors.json", "changes.json", "layout.json", "layout-amd.json",
-                           "parts.json", "queue.json", "usage.json", "usage-end.json", "agent.log"})
+  for (const char* name :
+       {"configuration.json", "ledger.json", "health.json", "health-marks.json", "doors.json",
+        "changes.json", "layout.json", "layout-amd.json", "parts.json", "services.json",
+        "queue.json", "usage.json", "usage-end.json", "agent.log"})
     add(config.paths.state_dir + "/" + name);
   for (const std::string& file : node::usage::RecordFiles(OwnRecords(config)).List()) add(file);
   if (!config.labels.features_file.empty()) add(config.labels.features_file);
@@ -141,6 +181,7 @@ base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_r
     lock.emplace(*std::move(taken));
   }
   UndoEngines(config, outcome);
+  StartServices(config, outcome);
   RemoveReadyFiles(config, outcome);
   const auto remove_folder = [&outcome](const std::string& folder) {
     if (!folder.empty() && ::rmdir(folder.c_str()) == 0) outcome.removed.push_back(folder);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "app/penstock/cluster/cleanup.h"
+#include "app/stopped_services.h"
 #include "base/core/testing/must.h"
 #include "os/core/file.h"
 #include "os/lock_file.h"
@@ -32,6 +33,7 @@ class CleanHostTest : public testing::Test {
           "changes.json", "layout.json", "parts.json", "queue.json", "usage.json", "usage-end.json",
           "usage/usage-000001.jsonl"})
       folder_.Write(std::string("state/") + file, "{}");
+    folder_.Write("state/services.json", EncodeStoppedServices({}));
     for (const char* file :
          {"penstock-nvidia.com-gpu.json", "k8s.device-plugin.nvidia.com-gpu.json",
           "k8s.device-plugin.nvidia.com-gds.json"})
@@ -107,6 +109,49 @@ TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
   EXPECT_EQ(outcome.code(), base::Code::kFailedPrecondition);
   EXPECT_THAT(outcome.message(), HasSubstr(std::to_string(getpid())));
   EXPECT_EQ(LeftOnHost(config_).size(), 21u);
+}
+
+/// A service manager in whose place a script writes what it is asked.
+class CleanHostServices : public CleanHostTest {
+ protected:
+  CleanHostServices() {
+    folder_.Write("bin/systemctl", "#!/bin/sh\necho \"$@\" >> " + (folder_ / "asked") +
+                                       "\n[ \"$4\" != broken.service ] || exit 1\n");
+    std::filesystem::permissions(folder_ / "bin/systemctl", std::filesystem::perms::owner_all);
+    ::setenv("PATH", ((folder_ / "bin") + ":" + path_).c_str(), 1);
+    // A machine whose files this process sees.
+    config_.paths.proc_root = folder_ / "proc";
+    for (const char* process : {"self", "1"})
+      folder_.Link("proc/" + std::string(process) + "/ns/mnt", "mnt:[1]");
+    folder_.Write("proc/sys/kernel/random/boot_id", "this\n");
+  }
+  ~CleanHostServices() override { ::setenv("PATH", path_.c_str(), 1); }
+  void Stopped(const std::string& boot, std::vector<std::string> units) const {
+    folder_.Write("state/services.json", EncodeStoppedServices({boot, std::move(units)}));
+  }
+  std::string Asked() const { return os::ReadFile(folder_ / "asked").value_or(""); }
+
+ private:
+  const std::string path_ = ::getenv("PATH");
+};
+
+TEST_F(CleanHostServices, StartsWhatAnAgentHasStoppedInTheReverseOrder) {
+  Stopped("this", {"a.service", "broken.service", "b.service"});
+  const auto outcome = Must(CleanHost(config_, false));
+  EXPECT_EQ(Asked(),
+            "--no-ask-password start -- b.service\n--no-ask-password start -- broken.service\n"
+            "--no-ask-password start -- a.service\n");
+  EXPECT_THAT(outcome.remarks,
+              testing::ElementsAre("b.service was started again", "a.service was started again"));
+  EXPECT_THAT(outcome.failures, testing::ElementsAre(HasSubstr("broken.service was stopped")));
+  EXPECT_THAT(LeftOnHost(config_), IsEmpty());
+}
+
+TEST_F(CleanHostServices, StartsNothingThatAnotherBootHasStarted) {
+  Stopped("another", {"a.service"});
+  const auto outcome = Must(CleanHost(config_, false));
+  EXPECT_EQ(Asked(), "");
+  EXPECT_THAT(outcome.failures, IsEmpty());
 }
 
 TEST_F(CleanHostTest, MakesNoFolderWhereThereIsNone) {

@@ -151,7 +151,10 @@ Sockets FindSockets(const std::string& proc_root, const std::string& kubelet_dir
 
 Sockets ChosenSocket(const std::string& proc_root, const std::string& socket) {
   Sockets sockets;
-  Collector(proc_root, sockets).AddOne(socket, true);
+  Collector collector(proc_root, sockets);
+  collector.AddOne(socket, MachineFiles(proc_root).empty());
+  // The path is usually meant as the machine has it: a container need not mount the socket.
+  if (sockets.paths.empty()) collector.Add(socket, socket, true);
   return sockets;
 }
 

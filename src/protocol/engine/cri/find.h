@@ -27,8 +27,8 @@ struct Sockets {
 Sockets FindSockets(const std::string& proc_root, const std::string& kubelet_dir,
                     const std::string& root = "");
 
-/// Returns the explicitly configured socket in the same form; only root may be able to listen
-/// there.
+/// Returns the explicitly configured socket in the same form: as we see it, else, if we are in a
+/// container, as the machine sees it. Only root may be able to listen there.
 Sockets ChosenSocket(const std::string& proc_root, const std::string& socket);
 
 /// Returns the value of a flag in a command line, "--flag=value" or "--flag value"; the last one

@@ -159,6 +159,19 @@ TEST_F(FindSocketsTest, TheChosenOneIsTakenAsItIs) {
               HasSubstr("none.sock: it does not exist"));
 }
 
+TEST(ChosenSocket, MayBeAPathThatOnlyTheMachineHas) {
+  FakeMachine machine;
+  const std::string there = machine.Listen(machine.files() + kK3s);
+  EXPECT_THAT(ChosenSocket(machine.proc(), kK3s).paths,
+              ElementsAre(machine.proc() + "/1/root" + kK3s));
+  std::filesystem::remove(there);
+  EXPECT_THAT(ChosenSocket(machine.proc(), kK3s).problem,
+              HasSubstr(std::string("/1/root") + kK3s + ": it does not exist"));
+  machine.SeeItsFiles();
+  EXPECT_THAT(ChosenSocket(machine.proc(), kK3s).problem,
+              HasSubstr(std::string("at ") + kK3s + " does not answer"));
+}
+
 TEST_F(FindSocketsTest, KnowsProgramsThatHaveTheKubeletInside) {
   const std::string usual = WellKnown(kContainerd), k3s = WellKnown(kK3s),
                     microk8s = WellKnown(kMicroK8s);

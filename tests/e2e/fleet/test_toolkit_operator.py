@@ -1,0 +1,87 @@
+"""The toolkit's fields of a ClusterPolicy on a node whose containerd injects no CDI devices, as its own default is: the agent configures the engine, and pods of the RuntimeClass
+get their GPU."""
+import re
+
+import pytest
+from actors import DEBIAN, GPU, wait_for
+from fleet import NAMESPACE, WITHOUT_CDI
+from operators import NATIVE, cluster_policy, running_operator
+
+CLASS, FOLDER, SOCKET, CONFIG = "gpu-containers", "/opt/container-programs", "/run/containerd/containerd.sock", "/etc/containerd/config.toml"
+# As NVIDIA's documentation names the files of an engine that is installed elsewhere (k3s, RKE2).
+ENV = [{"name": "CONTAINERD_CONFIG", "value": CONFIG}, {"name": "CONTAINERD_SOCKET", "value": SOCKET}, {"name": "CONTAINERD_RUNTIME_CLASS", "value": "nvidia"},
+       {"name": "CONTAINERD_SET_AS_DEFAULT", "value": "true"}]
+OWN_FILES = {key: value for key, value in NATIVE["spec"].items() if key != "hostPaths"}
+
+
+@pytest.fixture(scope="module")
+def operator(fleet):
+    with running_operator(fleet) as operator:
+        yield operator
+
+
+def native() -> dict:
+    """As usual, but the agents configure their engines, and the programs are where the policy says."""
+    node = {key: value for key, value in OWN_FILES["node"].items() if key != "containers"}
+    return NATIVE | {"spec": OWN_FILES | {"node": node}}
+
+
+@pytest.fixture
+def node(fleet):
+    """The node; the engines have their own files again afterwards."""
+    before = {one: one.run("cat", CONFIG).stdout for one in fleet.nodes.values()}
+    yield fleet.nodes[WITHOUT_CDI]
+    fleet.clear()
+    for one, config in before.items():
+        one.run("sh", "-c", f"cat > {CONFIG}", input=config)
+        one.run("sh", "-c", f"rm -rf /etc/containerd/conf.d /var/lib/penstock/engines {FOLDER}/toolkit/*")  # an agent may still mount the folder
+    restart(fleet, fleet.nodes[WITHOUT_CDI])
+
+
+def restart(fleet, node):
+    """As systemd restarts an engine: its containers go on."""
+    fleet.cluster.kill("containerd", node.k)
+    fleet.cluster.start("containerd", node.k)
+    wait_for(lambda: node.run("ctr", "version", check=False).returncode == 0, 60, "containerd to answer")
+
+
+def listed(output: str) -> list[str]:
+    return re.findall(r"\(UUID: (GPU-\S+)\)", output)
+
+
+def answers(operator) -> str:
+    return operator.condition("Ready").get("message", "") + str(operator.policy()["status"]["conditions"])
+
+
+def test_a_pod_of_the_runtime_class_gets_its_gpu_where_the_engine_was_configured_by_the_policy(operator, node, fleet):
+    before = node.run("cat", CONFIG).stdout
+    operator.apply(native(), cluster_policy(toolkit={"env": ENV, "installDir": FOLDER}, operator={"runtimeClass": CLASS}))
+    operator.wait_state("ready", 240)
+    assert fleet.kubectl("get", "runtimeclass", CLASS, "-o", "jsonpath={.handler}").stdout == "nvidia"
+    said = answers(operator)
+    assert "spec.toolkit.env[CONTAINERD_SET_AS_DEFAULT]" in said and "spec.toolkit.env[CONTAINERD_CONFIG]" in said, said
+    assert "CONTAINERD_RUNTIME_CLASS" not in said and "CONTAINERD_SOCKET" not in said, "these take effect, or ask for what is so anyway"
+    wait_for(lambda: "containerd 1.7" in node.allocator("kubelet").get("deviceListReason", ""), 60, "the engine at the socket of the policy to be asked",
+             lambda: node.allocator("kubelet"))
+
+    def configured() -> str:
+        return node.run("sh", "-c", f"cat {CONFIG} /etc/containerd/conf.d/*.toml 2>/dev/null", check=False).stdout
+    wait_for(lambda: f"{FOLDER}/toolkit/penstock-runtime" in configured(), 60, "the engine's configuration to name the runtime in the folder of the policy", configured)
+    assert node.run("test", "-x", f"{FOLDER}/toolkit/penstock-runtime", check=False).returncode == 0
+    restart(fleet, node)
+    wait_for(lambda: node.allocator("kubelet").get("deviceList") == ["cdi-cri"], 120, "the agent to see that the engine injects CDI devices", lambda: node.allocator("kubelet"))
+    fleet.wait_offered()
+    container = {"name": "main", "image": DEBIAN, "imagePullPolicy": "Never", "command": ["sh", "-c", "nvidia-smi -L"], "resources": {"limits": {GPU: 1}}}
+    fleet.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "classed", "labels": {"app": "classed"}},
+                  "spec": {"restartPolicy": "Never", "runtimeClassName": CLASS, "nodeSelector": {"kubernetes.io/hostname": node.name}, "containers": [container]}})
+    wait_for(lambda: fleet.phase("classed") in ("Succeeded", "Failed"), 120, "the pod to end", lambda: fleet.kubectl("describe", "pod", "classed", check=False).stdout)
+    assert listed(fleet.logs_of("classed")) == list(node.machine.minors()), fleet.logs_of("classed")
+
+    # Taken back: the class with the policy, and the engine's lines with the last of Penstock on the node.
+    fleet.clear()
+    for kind in ("clusterpolicies", "penstocks"):
+        fleet.kubectl("delete", kind, "--all", "-n", NAMESPACE, "--timeout=120s")
+    wait_for(lambda: fleet.kubectl("get", "runtimeclass", CLASS, check=False).returncode != 0, 60, "the RuntimeClass to be gone")
+    wait_for(lambda: not node.agents(), 60, "the agent to have ended", node.processes)
+    node.run(node.programs / "penstock", "cleanup", "--host")
+    assert configured() == before
