@@ -47,6 +47,13 @@ TEST(Document, OfManyValuesNoneIsReadAndTheErrorIsOne) {
                 HasSubstr("there are more than 100000 keys and values up to here"));
     EXPECT_EQ(ErrorOf(document).find('\n'), std::string::npos);
   }
+  EXPECT_THAT(ErrorOf(ParseYamlOrJson("{\"a\": [" + list + "1]}", "f")),
+              HasSubstr("there are more than 100000 keys and values up to here"));
+  Problems problems{"f", ReadingMode::kLenient};
+  std::string aliases = "a: &a " + std::string(500'000, 'x') + "\nb: [";
+  for (int i = 0; i < 60; ++i) aliases += "*a,";
+  EXPECT_THAT(ErrorOf(ParseYaml(aliases + "*a]\n", problems)),
+              HasSubstr("there are more than 100000 keys and values up to here"));
   std::string some = "a:\n";
   for (int i = 0; i < 40'000; ++i) some += "  - 1\n";
   EXPECT_TRUE(ParseYaml(some, "f").ok());

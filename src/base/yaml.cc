@@ -29,6 +29,7 @@ bool OneOf(std::string_view text, std::initializer_list<std::string_view> words)
 /// Keys and values, with all aliases expanded: far more than any configuration has. Each takes a
 /// hundred bytes and more, so that a short text could fill the memory.
 constexpr std::size_t kMaxNodes = 100'000;
+constexpr std::size_t kBytesOfNode = 256;  // of a text that aliases repeat
 
 /// Types a plain scalar by YAML 1.2's core schema
 /// (https://yaml.org/spec/1.2.2/#1032-tag-resolution); under a lenient reading YAML 1.1's words are
@@ -146,7 +147,9 @@ class Handler final : public YAML::EventHandler {
       TypePlain(value, problems_.lenient());
     }
     Count(mark, 1);
-    Put({.value = std::move(value)}, anchor);
+    // An alias copies the text.
+    const std::size_t nodes = 1 + text.size() / kBytesOfNode;
+    Put({.value = std::move(value), .nodes = nodes}, anchor);
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -262,7 +265,7 @@ Result<Value> ParseYaml(std::string_view text, Problems& problems, const ParseLi
 
 Result<Value> ParseYamlOrJson(std::string_view text, Problems& problems) {
   if (Trim(text).starts_with('{'))
-    if (auto json = ParseJson(text, ""); json.ok()) return json;
+    if (auto json = ParseJson(text, "", {.values = kMaxNodes}); json.ok()) return json;
   return ParseYaml(text, problems);
 }
 

@@ -16,6 +16,7 @@ namespace {
 using Labels = std::map<std::string, std::string>;
 
 constexpr std::size_t kMostNamed = 5;
+constexpr char kNameField[] = "metadata.name";  // the one that matchFields can have; no label's key
 
 /// What a label of a node has to be.
 struct Requirement {
@@ -70,12 +71,13 @@ std::vector<std::vector<Requirement>> Alternatives(const Json& pod) {
   std::vector<std::vector<Requirement>> alternatives;
   for (const Json& term : terms) {
     std::vector<Requirement> all = common;
-    const Json& expressions = At(term, {"matchExpressions"});
-    if (expressions.is_array())
-      for (const Json& one : expressions)
-        all.push_back({TextAt(one, {"key"}), TextAt(one, {"operator"}),
-                       Strings(At(one, {"values"})), "spec.affinity.nodeAffinity"});
-    alternatives.push_back(std::move(all));
+    for (const char* of : {"matchExpressions", "matchFields"})
+      if (const Json& list = At(term, {of}); list.is_array())
+        for (const Json& one : list)
+          all.push_back({TextAt(one, {"key"}), TextAt(one, {"operator"}),
+                         Strings(At(one, {"values"})), "spec.affinity.nodeAffinity"});
+    // A term without a requirement matches no node.
+    if (all.size() > common.size()) alternatives.push_back(std::move(all));
   }
   return alternatives;
 }
@@ -118,7 +120,8 @@ std::string NextStep(const Requirement& requirement, const std::vector<Candidate
   }
   std::vector<std::string> values;
   for (const auto& [value, node] : node_with) values.push_back(value);
-  for (const std::string& wanted : requirement.values)
+  for (const std::string& wanted :
+       requirement.operation == "In" ? requirement.values : std::vector<std::string>())
     if (const auto near = base::Nearest(wanted, values))
       return "the nearest value is " + *near + ", of node " + node_with[*near] + ": change " +
              requirement.field + ", or the node";
@@ -163,9 +166,11 @@ PodPlacement Place(const Json& pod, const std::vector<Json>& nodes) {
       .node = TextAt(pod, {"spec", "nodeName"}),
       .why = WhyNotScheduled(pod)};
   std::vector<Candidate> candidates;
-  for (const Json& node : nodes)
-    candidates.push_back(
-        {TextAt(node, {"metadata", "name"}), TextsAt(node, {"metadata", "labels"})});
+  for (const Json& node : nodes) {
+    const std::string name = TextAt(node, {"metadata", "name"});
+    candidates.push_back({name, TextsAt(node, {"metadata", "labels"})});
+    candidates.back().labels[kNameField] = name;
+  }
   const auto alternatives = Alternatives(pod);
   std::set<std::string> matching;
   for (const auto& all : alternatives)
@@ -175,6 +180,11 @@ PodPlacement Place(const Json& pod, const std::vector<Json>& nodes) {
   placement.matching.assign(matching.begin(), matching.end());
   if (matching.empty() && placement.node.empty())
     for (const auto& all : alternatives) Explain(all, candidates, placement.findings);
+  if (alternatives.empty())
+    placement.findings.push_back(
+        {"the terms of its spec.affinity.nodeAffinity are empty, and match "
+         "no node",
+         "add an expression, or remove them"});
   return placement;
 }
 

@@ -99,11 +99,12 @@ class Problems {
 struct ParseLimits {
   std::size_t bytes = 4u << 20;
   int depth = 64;
+  std::size_t values = static_cast<std::size_t>(-1);  ///< of JSON; keys count, too
 };
 
 /// Reads one JSON text (RFC 8259); for YAML see base/yaml.h, for TOML base/toml.h. Errors
 /// (kInvalidArgument) name file:line:column, with all duplicates together: syntax, duplicate keys,
-/// non-UTF-8, too deep, too long. An empty text is a null Value.
+/// non-UTF-8, too deep, too long, too many values. An empty text is a null Value.
 Result<Value> ParseJson(std::string_view text, std::string_view file,
                         const ParseLimits& limits = {});
 

@@ -69,8 +69,11 @@ class Handler {
   using string_t = std::string;
   using binary_t = nlohmann::json::binary_t;
 
-  Handler(Problems& problems, int most_depth, Position& position)
-      : problems_(problems), builder_(problems, most_depth), position_(position) {}
+  Handler(Problems& problems, const ParseLimits& limits, Position& position)
+      : problems_(problems),
+        builder_(problems, limits.depth),
+        most_values_(limits.values),
+        position_(position) {}
 
   bool null() { return Place({}); }
   bool boolean(bool boolean) {
@@ -112,7 +115,7 @@ class Handler {
   bool end_array() { return End(); }
   bool key(std::string& key) {
     builder_.Key(std::move(key), TakeMark());
-    return true;
+    return Count();
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& exception) {
     // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error ...": drop
@@ -134,11 +137,17 @@ class Handler {
   bool Place(Value value) {
     value.mark = TakeMark();
     builder_.Whole(std::move(value));
-    return true;
+    return Count();
   }
   bool Begin(Value::Kind kind) {
     builder_.Begin(kind, TakeMark());
-    return !builder_.too_deep();
+    return !builder_.too_deep() && Count();
+  }
+  bool Count() {
+    if (values_ < most_values_) return ++values_, true;
+    problems_.Add(position_.here, "there are more than " + std::to_string(most_values_) +
+                                      " keys and values up to here");
+    return false;
   }
   bool End() {
     TakeMark();
@@ -148,6 +157,8 @@ class Handler {
 
   Problems& problems_;
   internal::Builder builder_;
+  const std::size_t most_values_;
+  std::size_t values_ = 0;
   Position& position_;
 };
 
@@ -160,7 +171,7 @@ Result<Value> ParseJson(std::string_view text, std::string_view file, const Pars
   if (!problems.empty()) return problems.ToError();
 
   Position position;
-  Handler handler(problems, limits.depth, position);
+  Handler handler(problems, limits, position);
   const bool whole = nlohmann::json::sax_parse(
       Iterator(text.data(), &position), Iterator(text.data() + text.size(), nullptr), &handler);
   if (!whole && problems.empty()) problems.Add(position.here, "is not JSON");

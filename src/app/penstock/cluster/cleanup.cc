@@ -57,17 +57,17 @@ int InCluster(const Common& common, CleanupOptions options) {
   if (!cluster.ok()) return Fail(cluster.error().message());
   if (options.namespace_name.empty()) options.namespace_name = cluster->namespace_name;
   CleanupOutcome outcome;
+  const base::SystemClock clock;
+  const Sleep sleep = [](base::Duration d) { std::this_thread::sleep_for(d); };
   // First its agents, which would write again, and on each host keep the files that the DaemonSet
   // removes.
-  if (options.after_operator && !CleanAfterOperator(cluster->server, options, outcome))
+  if (options.after_operator &&
+      !CleanAfterOperator(cluster->server, options, *timeout, clock, sleep, outcome))
     return Print(outcome, options.dry_run);
-  if (!options.after.empty()) {
-    const base::SystemClock clock;
+  if (!options.after.empty())
     for (std::string& remark :
-         WaitForDaemonSet(cluster->server, options.after, *timeout, clock,
-                          [](base::Duration d) { std::this_thread::sleep_for(d); }))
+         WaitForDaemonSet(cluster->server, options.after, *timeout, clock, sleep))
       outcome.remarks.push_back(std::move(remark));
-  }
   CleanCluster(cluster->server, options, outcome);
   if (options.crds) DeleteDefinitions(cluster->server, options, outcome);
   return Print(outcome, options.dry_run);

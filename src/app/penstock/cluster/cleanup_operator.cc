@@ -94,6 +94,8 @@ bool DeleteOne(const ApiServer& server, const NamedKind& kind, const std::string
                const std::string& name, bool dry_run, CleanupOutcome& outcome) {
   protocol::kube::ApiCall call =
       protocol::kube::Delete(kind.resource, kind.namespaced ? space : "", name);
+  if (kind.resource.plural == "daemonsets")
+    call.query["propagationPolicy"] = "Foreground";  // it stays until its pods are gone
   if (dry_run) call.query["dryRun"] = "All";
   const auto done = server(std::move(call));
   if (!done.ok() && done.error().code() == Code::kNotFound) return true;
@@ -199,8 +201,7 @@ std::vector<Found> StillThere(const ApiServer& server, const std::string& space,
 void ReleaseFrom(const ApiServer& server, const std::string& space, const std::vector<Found>& left,
                  const CleanupOutcome& unread, base::Duration timeout, CleanupOutcome& outcome) {
   std::vector<std::string> names;
-  for (const Found& one : left)
-    names.push_back(NameFor(one.kind, space, NameOfObject(one.object)));
+  for (const Found& one : left) names.push_back(NameFor(one.kind, space, NameOfObject(one.object)));
   names.insert(names.end(), unread.failures.begin(), unread.failures.end());
   outcome.remarks.push_back(base::Join(names, ", ") + ": the operator did not finish within " +
                             base::FormatDuration(timeout) +
@@ -237,15 +238,19 @@ CleanupOutcome DeletePolicies(const ApiServer& server, const CleanupOptions& opt
 }
 
 bool CleanAfterOperator(const ApiServer& server, const CleanupOptions& options,
+                        base::Duration timeout, const base::Clock& clock, const Sleep& sleep,
                         CleanupOutcome& outcome) {
-  const auto there = HasKind(server, MadeKinds().front().resource);
+  const NamedKind& agents = MadeKinds().front();
+  const auto there = HasKind(server, agents.resource);
   if (!there.ok() && there.error().code() == Code::kUnavailable) {
     outcome.failures.push_back("what the operator made cannot be read: " + there.error().message());
     return false;
   }
+  const auto made = [&](const NamedKind& kind, CleanupOutcome& unread) {
+    return Those(server, kind, options.namespace_name, std::string(kMadeByOperator), unread);
+  };
   for (const NamedKind& kind : MadeKinds())
-    for (const Json& object :
-         Those(server, kind, options.namespace_name, std::string(kMadeByOperator), outcome))
+    for (const Json& object : made(kind, outcome))
       DeleteOne(server, kind, options.namespace_name, NameOfObject(object), options.dry_run,
                 outcome);
   for (const NamedKind& kind : PolicyKinds())
@@ -255,6 +260,15 @@ bool CleanAfterOperator(const ApiServer& server, const CleanupOptions& options,
   const NamedKind leases = {{"coordination.k8s.io", "v1", "leases"}, "Lease"};
   DeleteOne(server, leases, options.namespace_name, std::string(kOperatorLease), options.dry_run,
             outcome);
+  for (const auto end = clock.Now() + timeout; !options.dry_run; sleep(kListInterval)) {
+    CleanupOutcome unread;
+    if (made(agents, unread).empty()) break;
+    if (clock.Now() < end) continue;
+    outcome.remarks.push_back("pods of agents have not ended within " +
+                              base::FormatDuration(timeout) +
+                              ", and may write again: run this once more when they have");
+    break;
+  }
   return true;
 }
 

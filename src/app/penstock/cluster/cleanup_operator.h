@@ -16,9 +16,11 @@ CleanupOutcome DeletePolicies(const ApiServer& server, const CleanupOptions& opt
 
 /// Removes what an operator that runs no longer left: objects that it made, in
 /// `options.namespace_name` and of the cluster, its Lease, and its finalizer, which would keep
-/// users from deleting their policies. Agents end only then, and write nothing any more. False
-/// where the server does not respond: a failure says so, and the caller stops.
+/// users from deleting their policies. Waits until its agents have ended, which would write again;
+/// a remark where the timeout passes first. False where the server does not respond: a failure says
+/// so, and the caller stops.
 bool CleanAfterOperator(const ApiServer& server, const CleanupOptions& options,
+                        base::Duration timeout, const base::Clock& clock, const Sleep& sleep,
                         CleanupOutcome& outcome);
 
 /// Deletes the CRDs with all their objects, but for one that another operator has applied, or of

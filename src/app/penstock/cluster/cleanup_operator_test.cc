@@ -112,7 +112,8 @@ class CleanupOperatorTest : public testing::Test {
 
   CleanupOutcome After() {
     CleanupOutcome outcome;
-    CleanAfterOperator(Server(), options_, outcome);
+    CleanAfterOperator(
+        Server(), options_, 5s, clock_, [this](base::Duration by) { clock_.Advance(by); }, outcome);
     if (options_.crds) DeleteDefinitions(Server(), options_, outcome);
     return outcome;
   }
@@ -213,6 +214,15 @@ TEST_F(CleanupOperatorTest, RemovesWhatTheOperatorLeftAndNothingOfOthers) {
   EXPECT_EQ(objects_[std::string(kPolicies) + "/mine"]["metadata"]["finalizers"],
             Json({"someone.example/x"}));
   EXPECT_THAT(After().removed, IsEmpty());
+}
+
+TEST_F(CleanupOperatorTest, SaysThatAgentsHaveNotEnded) {
+  Add("/apis/apps/v1/namespaces/gpu-operator/daemonsets", "penstock-agent",
+      {{"labels", {{"app.kubernetes.io/managed-by", "penstock-operator"}}},
+       {"finalizers", {"foregroundDeletion"}}});
+  const auto outcome = After();
+  EXPECT_THAT(outcome.failures, IsEmpty());
+  EXPECT_THAT(outcome.remarks, ElementsAre(HasSubstr("agents have not ended within 5s")));
 }
 
 TEST_F(CleanupOperatorTest, RemovesTheDefinitionsOnRequestAlone) {

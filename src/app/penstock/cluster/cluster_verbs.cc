@@ -1,5 +1,6 @@
 #include "app/penstock/cluster/cluster_verbs.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 
@@ -331,6 +332,9 @@ Verb ExplainVerb(const Common& common, const std::string& program) {
       .formats = command::PlainFormats(),
       .check = [given]() -> base::Status {
         if (given->cluster.node.empty()) given->cluster.node = given->node;
+        if (const std::string& pod = given->pod;
+            pod.ends_with('/') || pod.starts_with('/') || std::ranges::count(pod, '/') > 1)
+          return base::Error(Code::kInvalidArgument, "--pod takes [NAMESPACE/]NAME");
         if (!given->cluster.node.empty() || !given->pod.empty()) return {};
         return Error(Code::kInvalidArgument,
                      "NODE is missing: the name of a node, or a pod with --pod");

@@ -1,5 +1,8 @@
 #include "app/penstock/cluster/explain_show.h"
 
+#include <algorithm>
+#include <span>
+
 #include <nlohmann/json.hpp>
 
 #include "app/penstock/cluster/cluster.h"
@@ -11,7 +14,7 @@ namespace penstock::app {
 
 namespace {
 
-constexpr std::size_t kMaxPods = 5;
+constexpr std::size_t kMaxPods = 5, kMaxNodes = 20;
 
 std::string Number(const analysis::ResourceView& resource, int number) {
   return resource.own ? std::to_string(number) : "";
@@ -139,7 +142,10 @@ std::string ShowPlacement(const analysis::PodPlacement& placement, const Style& 
   text +=
       " is not scheduled" + (placement.why.empty() ? "" : ": " + Printable(placement.why)) + "\n";
   if (!placement.findings.empty()) return text + Findings(placement.findings, style);
-  return text + "by their labels it may be on " + Printable(base::Join(placement.matching, ", ")) +
+  const std::span<const std::string> all(placement.matching);
+  const std::size_t shown = std::min(all.size(), kMaxNodes);
+  return text + "by their labels it may be on " + Printable(base::Join(all.first(shown), ", ")) +
+         (all.size() > shown ? " and " + std::to_string(all.size() - shown) + " more" : "") +
          "; `penstock explain NODE` says what such a node has\n";
 }
 

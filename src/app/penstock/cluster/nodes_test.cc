@@ -382,6 +382,16 @@ TEST(PodPlacement, ExplainsTheTermsOfAnAffinity) {
   const Json either = affinity({term("In", {"H200"}), term("NotIn", {"Tesla-T4"})});
   EXPECT_THAT(analysis::Place(PodThatSelects(either), kLabelled).matching, ElementsAre("n1"));
   EXPECT_THAT(PlacementFindings(either), IsEmpty());
+  // A term without a requirement matches no node; that of a DaemonSet's pod names its node.
+  Json of_node;
+  of_node["matchFields"] = {{{"key", "metadata.name"}, {"operator", "In"}, {"values", {"n2"}}}};
+  const Json placed = affinity(Json::array({Json::object(), of_node}));
+  EXPECT_THAT(analysis::Place(PodThatSelects(placed), kLabelled).matching, ElementsAre("n2"));
+  EXPECT_THAT(PlacementFindings(affinity(Json::array({Json::object()}))),
+              HasSubstr("are empty, and match no node"));
+  EXPECT_THAT(PlacementFindings(affinity(
+                  Json::array({term("NotIn", {"Tesla-T4", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"})}))),
+              HasSubstr("| nodes have the values NVIDIA"));
 }
 
 TEST(PodPlacement, SaysWhereAPodIsOrMayBe) {
