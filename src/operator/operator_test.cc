@@ -646,7 +646,8 @@ TEST_F(OperatorTest, ADeletedPolicyIsHeldUntilAllIsTakenBack) {
   EXPECT_EQ(Label("n1", kDriver), "(none)");
   EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), IsEmpty());
   const std::string taken_back =
-      "Normal TakenBack ClusterPolicy cluster-policy: everything that it caused was taken back: its "
+      "Normal TakenBack ClusterPolicy cluster-policy: everything that it caused was taken back: "
+      "its "
       "objects, and labels and annotations of 1 node (n1)";
   EXPECT_EQ(std::ranges::count(Events(), taken_back), 1) << testing::PrintToString(Events());
 }
