@@ -177,8 +177,7 @@ def test_config_maps_of_a_mebibyte_are_taken_or_refused_with_one_message(walk, f
     def events(node: str, word: str) -> list[str]:
         return [event["message"] for event in fleet.events(node) if word in event["message"]]
 
-    def most() -> float:  # of the agent's own process, ever
-        [agent] = fleet.nodes["n2"].agents()
+    def most() -> float:  # of that process, ever
         return next(int(line.split()[1]) / 1024 for line in Path(f"/proc/{agent}/status").read_text().splitlines() if line.startswith("VmHWM:"))
 
     put(fleet, CONFIG_MAP, {"large": padded(UUIDS)})
@@ -188,6 +187,7 @@ def test_config_maps_of_a_mebibyte_are_taken_or_refused_with_one_message(walk, f
     wait_for(lambda: "key large" in configuration("n2")["origin"] and not configuration("n2")["problem"], 120, "the large file to be in force", lambda: configuration("n2"))
     ask(fleet, "all-1g.5gb")
     wait_layout(fleet, "success", gpu=7)
+    agent = fleet.nodes["n2"].agent()
     before = most()
 
     put(fleet, CONFIG_MAP, {"large": flood("version: v1\nflags: {}\nsharing: {timeSlicing: {resources: ")[:-1] + "}}\n"})
@@ -198,6 +198,7 @@ def test_config_maps_of_a_mebibyte_are_taken_or_refused_with_one_message(walk, f
     put(fleet, "layouts", {"config.yaml": flood("version: v1\nmig-configs:\n  a: ")})
     wait_for(lambda: "100000 keys and values" in condition("n4", "LayoutApplied").get("message", ""), 180, "the layouts to be refused", lambda: condition("n4", "LayoutApplied"))
     wait_for(lambda: events("n4", "100000 keys and values"), 60, "the Event", lambda: fleet.events("n4"))
+    assert fleet.nodes["n2"].agent() == agent, "another process than before"
     after = most()
     remark("most memory of an agent, MiB, with a ConfigMap of 1 MiB: taken, and refused", f"{before:.1f}, {after:.1f}")
     assert after < 128, f"{before} MiB, then {after}"
