@@ -36,7 +36,7 @@ def walk(site, fleet):
         return site
     yield begin
     fleet.clear()
-    fleet.kubectl("delete", "configmap", "-n", NAMESPACE, CONFIG_MAP, "time-slicing-config", "--ignore-not-found")
+    fleet.kubectl("delete", "configmap", "-n", NAMESPACE, CONFIG_MAP, "time-slicing-config", "layouts", "--ignore-not-found")
 
 
 VECTORADD = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda11.7.1-ubuntu20.04"
@@ -106,6 +106,13 @@ def test_a_default_of_the_cluster_policy_and_one_node_that_overrides_it(walk, fl
     override_the_default(fleet, measure)
 
 
+def undivide(fleet):
+    """n4 with a whole GPU and no pods, whatever it had."""
+    fleet.clear()
+    ask(fleet, "all-disabled")
+    wait_layout(fleet, "success", gpu=1)
+
+
 def test_mig_by_label_with_the_strategy_of_the_cluster_policy(walk, fleet, measure):
     """Walkthrough E; nodes that can be divided are labelled for the MIG manager, with the layout that is the default."""
     walk(mig={"strategy": "single"})
@@ -115,9 +122,7 @@ def test_mig_by_label_with_the_strategy_of_the_cluster_policy(walk, fleet, measu
     undivided = {name: ("true", "all-disabled", "success") if name in DIVISIBLE else (None, None, None) for name in fleet.nodes}
     wait_for(lambda: marks() == undivided, 60, f"the nodes to have the labels {undivided}", marks)
     divide_by_label(fleet, measure)
-    fleet.clear()
-    ask(fleet, "all-disabled")
-    wait_layout(fleet, "success", gpu=1)
+    undivide(fleet)
     assert marks() == undivided
 
 
@@ -158,14 +163,20 @@ def test_mig_by_label_with_a_driver_that_names_products_without_nvidia(walk, fle
         assert f"no node has nvidia.com/gpu.product={PRODUCT}, which its spec.nodeSelector needs" in said, said
         assert f"the nearest value is {product}, of node n4" in said, said
     finally:
-        fleet.clear()
-        ask(fleet, "all-disabled")
-        wait_layout(fleet, "success", gpu=1)
         machine.install("550.54.15")
-        fleet.kubectl("delete", "configmap", "-n", NAMESPACE, "layouts")
+        undivide(fleet)
     wait_for(lambda: fleet.labels("n4").get("nvidia.com/gpu.product") == "NVIDIA-A100-SXM4-40GB", 120, "the product's name", lambda: fleet.labels("n4"))
 
 
+@pytest.fixture
+def flooded(walk, fleet):
+    """Afterwards n4 is as before, which needs layouts that are not refused."""
+    yield
+    put(fleet, "layouts", {"config.yaml": LAYOUTS})
+    undivide(fleet)
+
+
+@pytest.mark.usefixtures("flooded")
 def test_config_maps_of_a_mebibyte_are_taken_or_refused_with_one_message(walk, fleet, remark):
     """One node has the large configuration, by its label; the others go on. Of each refused one there is a condition and an Event, and what was in force stays."""
     def configuration(node: str) -> dict:
@@ -209,9 +220,6 @@ def test_config_maps_of_a_mebibyte_are_taken_or_refused_with_one_message(walk, f
     put(fleet, "layouts", {"config.yaml": LAYOUTS})
     wait_for(lambda: not configuration("n2")["problem"], 180, "the corrected file to be in force", lambda: configuration("n2"))
     wait_for(lambda: condition("n4", "LayoutApplied").get("status") == "True", 180, "the corrected layouts to be applied", lambda: condition("n4", "LayoutApplied"))
-    ask(fleet, "all-disabled")
-    wait_layout(fleet, "success", gpu=1)
-    fleet.kubectl("delete", "configmap", "-n", NAMESPACE, "layouts")
 
 
 def test_a_real_nfd_beside_the_operator(walk, fleet, remark):
