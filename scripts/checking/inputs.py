@@ -104,7 +104,7 @@ class Inputs:
         elif built:  # receives the folder of the build's programs as an argument
             found["programs of the build"] = self.programs_of_the_build()
             found["files"] = self._data(self._texts(suite), self._siblings(suite),
-                                        pages=_pages_in(commands.encode()))
+                                        pages=_pages_in(commands.encode()) | self._linked(named))
         else:  # reads sources
             found["files"] = digest(self.files)
         return found
@@ -154,6 +154,12 @@ class Inputs:
         if path not in self._named:
             self._named[path] = _pages_in(path.read_bytes() if path.is_file() else b"")
         return self._named[path]
+
+    def _linked(self, tests: list[Path]) -> set[str]:
+        """The pages that are named by pages that a test itself names: it may follow their links."""
+        named = set().union(*(self._pages_named_by(path) for path in tests))
+        return set().union(*(self._pages_named_by(self.source / name) for name in self.files
+                             if name.endswith(".md") and Path(name).name in named))
 
     def _data_below(self, paths: list[Path]) -> str:
         tops = [str(path.resolve().relative_to(self.source)) for path in paths]

@@ -13,7 +13,8 @@ from suites import Suite, Test
 
 MACHINE = {"packages": "p", "tools": "t", "kernel": "k", "user": "u", "downloads": "d"}
 FILES = {
-    "docs/page.md": "text", "docs/read.md": "text", "docs/help.md": "text", "docs/built.md": "text",
+    "docs/page.md": "text", "docs/read.md": "[text](linked.md)", "docs/help.md": "[text](page.md)",
+    "docs/linked.md": "[text](page.md)", "docs/built.md": "text",
     "docs/neighbour.md": "text", "docs/shown.md": "text", "tests/other/helper.py": "read('docs/help.md')",
     "tests/other/one_test.py": "read('docs/neighbour.md')",
     "tests/architecture/all.py": "glob('*.md')",
@@ -80,6 +81,7 @@ INPUT_OF = {
     "build/dev/deploy/cmake_install.cmake": set(),
     "docs/page.md": {"sources"},  # a page is an input of those that name it
     "docs/read.md": {"pytest", "sources"},
+    "docs/linked.md": {"pytest", "sources"},  # by a page that the test itself names; once
     "docs/shown.md": {"shell", "sources"},
     "docs/help.md": {"pytest", "shell", "sources"},  # by a module that a test can import
     "docs/neighbour.md": {"sources"},  # named by another folder's test

@@ -150,10 +150,14 @@ class Node:
     def agents(self) -> list[int]:
         return [pid for pid, name in self.processes().items() if name == "penstock-agent"]
 
+    def agent(self) -> int:
+        """The agent's own process. A program that the agent is about to run has the agent's name until it is executed."""
+        [agent] = wait_for(lambda: len(found := self.agents()) == 1 and found, 60, f"one agent on {self.name}", self.processes)
+        return agent
+
     def kill_agent(self):
         """Kills the agent as the OOM killer does. Returns when the kubelet has restarted the container."""
-        # A program that the agent is about to run has the agent's name until it is executed.
-        [killed] = wait_for(lambda: len(found := self.agents()) == 1 and found, 60, f"one agent on {self.name}", self.processes)
+        killed = self.agent()
         os.kill(killed, signal.SIGKILL)
         wait_for(lambda: self.agents() not in ([], [killed]), 120, f"the kubelet of {self.name} to start the agent again")
 

@@ -112,6 +112,12 @@ def state_of(policy: dict) -> str:
     return "" if status.get("state") == "ready" and seen != [policy["metadata"]["generation"]] else status.get("state", "")
 
 
+def delete_policies(fleet: Fleet, namespace: str):
+    """What holds the definitions, as far as there is any; the operator there answers the deletions."""
+    for kind in ("nvidiadrivers", "clusterpolicies", "deviceconfigs", "penstocks"):
+        fleet.kubectl("delete", kind, "--all", "-n", namespace, "--timeout=120s", check=False)
+
+
 @contextlib.contextmanager
 def running_operator(fleet: Fleet):
     """The operator instead of the chart's agents; afterwards neither."""
@@ -124,8 +130,7 @@ def running_operator(fleet: Fleet):
     try:
         yield operator
     finally:
-        for kind in ("nvidiadrivers", "clusterpolicies", "deviceconfigs", "penstocks"):
-            fleet.kubectl("delete", kind, "--all", "-n", NAMESPACE, "--timeout=120s", check=False)
+        delete_policies(fleet, NAMESPACE)
         operator.uninstall()
 
 

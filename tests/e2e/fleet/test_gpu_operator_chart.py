@@ -12,7 +12,7 @@ import yaml
 from actors import GPU, wait_for
 from driver_containers import BareNode
 from fleet import ACCELERATORS, MACHINE, ROOT, Fleet
-from operators import DEFINITIONS, MONITOR, UPGRADES, cluster_policy, state_of
+from operators import DEFINITIONS, MONITOR, UPGRADES, cluster_policy, delete_policies, state_of
 from test_install import ours
 
 NAMESPACE = RELEASE = "gpu-operator"
@@ -48,6 +48,13 @@ class Chart:
     def helm(self, *words) -> str:
         return self.fleet.cluster.run("helm", *words, env=self.environment).stdout
 
+    def remove(self):
+        """Whatever there is of the release, and its definitions."""
+        self.fleet.kubectl("scale", "deployment", "-n", NAMESPACE, "gpu-operator", "--replicas=1", check=False)  # for what waits for the operator
+        delete_policies(self.fleet, NAMESPACE)
+        self.fleet.cluster.run("helm", "uninstall", RELEASE, "-n", NAMESPACE, "--no-hooks", "--ignore-not-found", env=self.environment, check=False)
+        self.fleet.kubectl("delete", "customresourcedefinition", *DEFINITIONS, "--ignore-not-found", "--timeout=60s", check=False)
+
     def log(self) -> str:
         answers = [self.fleet.kubectl(*words, "-n", NAMESPACE, check=False) for words in (
             ("get", "pods", "-o", "wide"), ("logs", "-l", "app=gpu-operator", "--tail=40"), ("get", "clusterpolicy,penstock", "-o", "yaml"))]
@@ -76,9 +83,22 @@ def chart(fleet):
     finally:
         chart.server.kill()
         chart.server.wait()
-        fleet.kubectl("delete", "clusterpolicies,penstocks,nvidiadrivers", "--all", "--timeout=60s", check=False)  # what holds the definitions
-        fleet.cluster.run("helm", "uninstall", RELEASE, "-n", NAMESPACE, "--no-hooks", "--ignore-not-found", check=False)
-        fleet.kubectl("delete", "customresourcedefinition", *DEFINITIONS, "--ignore-not-found", "--timeout=60s", check=False)
+        chart.remove()
+
+
+@pytest.fixture
+def removed(chart):
+    """For a scenario that uninstalls the release: where it fails, the next one can install another all the same."""
+    yield
+    chart.remove()
+
+
+@pytest.fixture
+def monitors(chart, fleet):
+    """The kind ServiceMonitor."""
+    fleet.kubectl("apply", "--server-side", "-f", MONITOR)
+    yield
+    fleet.kubectl("delete", "-f", MONITOR, "--timeout=60s")
 
 
 def test_helm_install_from_a_repository_makes_the_nodes_serve_their_gpus(chart, fleet, measure):
@@ -148,6 +168,7 @@ def wait_nothing_left(fleet: Fleet):
     wait_for(lambda: all(fleet.get("node", name)["status"]["allocatable"].get(GPU, "0") == "0" for name in fleet.nodes), 60, "the Node objects to have no GPUs")
 
 
+@pytest.mark.usefixtures("removed")
 def test_helm_uninstall_leaves_nothing(chart, fleet, measure):
     with measure("helm uninstall gpu-operator"):
         chart.helm("uninstall", "--namespace", NAMESPACE, RELEASE, "--wait", "--timeout", "240s")
@@ -177,9 +198,9 @@ def named(one: dict) -> tuple[str, ...]:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("monitors", "removed")
 def test_helm_uninstall_removes_also_what_an_operator_that_is_gone_has_left(chart, fleet, measure):
     """The operator's Deployment has no pod any more, so that nothing answers the deletion of its objects."""
-    fleet.kubectl("apply", "--server-side", "-f", MONITOR)
     more = chart.values.with_name("more.json")
     more.write_text(json.dumps({"extraObjects": EXTRA, "clusterPolicy": {"deployCR": False}, "penstock": {"cleanup": {"timeout": "5s"}}}))
     chart.helm("install", "--create-namespace", "--namespace", NAMESPACE, RELEASE, "nvidia/gpu-operator", "-f", chart.values, "-f", more)
@@ -202,7 +223,6 @@ def test_helm_uninstall_removes_also_what_an_operator_that_is_gone_has_left(char
     for one in OF_USERS:
         fleet.kubectl("delete", *named(one), "--timeout=60s")
     wait_nothing_left(fleet)
-    fleet.kubectl("delete", "-f", MONITOR, "--timeout=60s")
     fleet.kubectl("delete", "crd", *DEFINITIONS)
     fleet.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
 
@@ -214,6 +234,7 @@ def bare(fleet):
     node.restore()
 
 
+@pytest.mark.usefixtures("removed")
 def test_a_node_without_a_driver_says_so_and_the_others_are_ready(chart, fleet, bare, measure):
     """Walkthrough A, with the chart's default `driver.enabled`: three nodes have a driver, which is adopted; the image for the fourth cannot be pulled."""
     name = bare.node.name
@@ -271,6 +292,7 @@ def found_before() -> list[dict]:
     return [*definitions.values(), later]
 
 
+@pytest.mark.usefixtures("removed")
 def test_nvidias_definitions_and_users_objects_that_were_there_before_are_served_and_stay(chart, fleet):
     """NVIDIA's definitions are replaced, a later one of Penstock stays and is named with a remedy that works; objects keep their spec, also a field of a definition
     that is newer; after an uninstall they are as before, and NVIDIA's definitions can be applied again."""

@@ -113,7 +113,7 @@ def test_the_service_of_the_node_status_exporter_leads_to_its_metrics(ready, fle
 
     assert name not in there()
     ready.apply(cluster_policy(nodeStatusExporter={"enabled": True}))
-    wait_for(lambda: fleet.kubectl("get", "servicemonitor", "-n", NAMESPACE, name, check=False).returncode == 0, 60, "the ServiceMonitor", ready.log)
+    wait_for(lambda: there().count(f"/{name}\n") == 2, 60, "Service and ServiceMonitor", lambda: (there(), ready.log()))
     service = fleet.get("service", name, "-n", NAMESPACE)
     assert service["metadata"]["labels"]["app"] == name and [port["port"] for port in service["spec"]["ports"]] == [8000]
     monitor = fleet.get("servicemonitor", name, "-n", NAMESPACE)["spec"]

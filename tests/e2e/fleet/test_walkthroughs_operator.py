@@ -36,7 +36,7 @@ def walk(site, fleet):
         return site
     yield begin
     fleet.clear()
-    fleet.kubectl("delete", "configmap", "-n", NAMESPACE, CONFIG_MAP, "time-slicing-config", "--ignore-not-found")
+    fleet.kubectl("delete", "configmap", "-n", NAMESPACE, CONFIG_MAP, "time-slicing-config", "layouts", "--ignore-not-found")
 
 
 VECTORADD = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda11.7.1-ubuntu20.04"
@@ -80,8 +80,11 @@ def test_an_install_with_egress_blocked_serves_a_first_pod(walk, fleet, measure)
 
         def said() -> str:
             return fleet.kubectl("logs", "cuda-vectoradd", check=False).stdout
-        wait_for(lambda: said().endswith("Test FAILED\n"), 120, "the first pod to end", lambda: (said(), fleet.kubectl("describe", "pod", "cuda-vectoradd", check=False).stdout))
-        assert "libcuda.so.1 has no cuInit" in said()
+
+        def ended() -> bool:  # it is started again, and then has said nothing
+            text = said()
+            return "libcuda.so.1 has no cuInit" in text and text.endswith("Test FAILED\n")
+        wait_for(ended, 120, "the first pod to end", lambda: (said(), fleet.kubectl("describe", "pod", "cuda-vectoradd", check=False).stdout))
         [container] = fleet.get("pod", "cuda-vectoradd")["spec"]["containers"]
         assert container["image"] == VECTORADD and container["resources"]["limits"] == {GPU: "1"}
     finally:
@@ -103,6 +106,13 @@ def test_a_default_of_the_cluster_policy_and_one_node_that_overrides_it(walk, fl
     override_the_default(fleet, measure)
 
 
+def undivide(fleet):
+    """n4 with a whole GPU and no pods, whatever it had."""
+    fleet.clear()
+    ask(fleet, "all-disabled")
+    wait_layout(fleet, "success", gpu=1)
+
+
 def test_mig_by_label_with_the_strategy_of_the_cluster_policy(walk, fleet, measure):
     """Walkthrough E; nodes that can be divided are labelled for the MIG manager, with the layout that is the default."""
     walk(mig={"strategy": "single"})
@@ -112,9 +122,7 @@ def test_mig_by_label_with_the_strategy_of_the_cluster_policy(walk, fleet, measu
     undivided = {name: ("true", "all-disabled", "success") if name in DIVISIBLE else (None, None, None) for name in fleet.nodes}
     wait_for(lambda: marks() == undivided, 60, f"the nodes to have the labels {undivided}", marks)
     divide_by_label(fleet, measure)
-    fleet.clear()
-    ask(fleet, "all-disabled")
-    wait_layout(fleet, "success", gpu=1)
+    undivide(fleet)
     assert marks() == undivided
 
 
@@ -155,14 +163,20 @@ def test_mig_by_label_with_a_driver_that_names_products_without_nvidia(walk, fle
         assert f"no node has nvidia.com/gpu.product={PRODUCT}, which its spec.nodeSelector needs" in said, said
         assert f"the nearest value is {product}, of node n4" in said, said
     finally:
-        fleet.clear()
-        ask(fleet, "all-disabled")
-        wait_layout(fleet, "success", gpu=1)
         machine.install("550.54.15")
-        fleet.kubectl("delete", "configmap", "-n", NAMESPACE, "layouts")
+        undivide(fleet)
     wait_for(lambda: fleet.labels("n4").get("nvidia.com/gpu.product") == "NVIDIA-A100-SXM4-40GB", 120, "the product's name", lambda: fleet.labels("n4"))
 
 
+@pytest.fixture
+def flooded(walk, fleet):
+    """Afterwards n4 is as before, which needs layouts that are not refused."""
+    yield
+    put(fleet, "layouts", {"config.yaml": LAYOUTS})
+    undivide(fleet)
+
+
+@pytest.mark.usefixtures("flooded")
 def test_config_maps_of_a_mebibyte_are_taken_or_refused_with_one_message(walk, fleet, remark):
     """One node has the large configuration, by its label; the others go on. Of each refused one there is a condition and an Event, and what was in force stays."""
     def configuration(node: str) -> dict:
@@ -174,8 +188,7 @@ def test_config_maps_of_a_mebibyte_are_taken_or_refused_with_one_message(walk, f
     def events(node: str, word: str) -> list[str]:
         return [event["message"] for event in fleet.events(node) if word in event["message"]]
 
-    def most() -> float:  # of the agent's own process, ever
-        [agent] = fleet.nodes["n2"].agents()
+    def most() -> float:  # of that process, ever
         return next(int(line.split()[1]) / 1024 for line in Path(f"/proc/{agent}/status").read_text().splitlines() if line.startswith("VmHWM:"))
 
     put(fleet, CONFIG_MAP, {"large": padded(UUIDS)})
@@ -185,6 +198,7 @@ def test_config_maps_of_a_mebibyte_are_taken_or_refused_with_one_message(walk, f
     wait_for(lambda: "key large" in configuration("n2")["origin"] and not configuration("n2")["problem"], 120, "the large file to be in force", lambda: configuration("n2"))
     ask(fleet, "all-1g.5gb")
     wait_layout(fleet, "success", gpu=7)
+    agent = fleet.nodes["n2"].agent()
     before = most()
 
     put(fleet, CONFIG_MAP, {"large": flood("version: v1\nflags: {}\nsharing: {timeSlicing: {resources: ")[:-1] + "}}\n"})
@@ -195,6 +209,7 @@ def test_config_maps_of_a_mebibyte_are_taken_or_refused_with_one_message(walk, f
     put(fleet, "layouts", {"config.yaml": flood("version: v1\nmig-configs:\n  a: ")})
     wait_for(lambda: "100000 keys and values" in condition("n4", "LayoutApplied").get("message", ""), 180, "the layouts to be refused", lambda: condition("n4", "LayoutApplied"))
     wait_for(lambda: events("n4", "100000 keys and values"), 60, "the Event", lambda: fleet.events("n4"))
+    assert fleet.nodes["n2"].agent() == agent, "another process than before"
     after = most()
     remark("most memory of an agent, MiB, with a ConfigMap of 1 MiB: taken, and refused", f"{before:.1f}, {after:.1f}")
     assert after < 128, f"{before} MiB, then {after}"
@@ -205,9 +220,6 @@ def test_config_maps_of_a_mebibyte_are_taken_or_refused_with_one_message(walk, f
     put(fleet, "layouts", {"config.yaml": LAYOUTS})
     wait_for(lambda: not configuration("n2")["problem"], 180, "the corrected file to be in force", lambda: configuration("n2"))
     wait_for(lambda: condition("n4", "LayoutApplied").get("status") == "True", 180, "the corrected layouts to be applied", lambda: condition("n4", "LayoutApplied"))
-    ask(fleet, "all-disabled")
-    wait_layout(fleet, "success", gpu=1)
-    fleet.kubectl("delete", "configmap", "-n", NAMESPACE, "layouts")
 
 
 def test_a_real_nfd_beside_the_operator(walk, fleet, remark):
