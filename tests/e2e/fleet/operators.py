@@ -112,6 +112,11 @@ def state_of(policy: dict) -> str:
     return "" if status.get("state") == "ready" and seen != [policy["metadata"]["generation"]] else status.get("state", "")
 
 
+def leader(fleet: Fleet, namespace: str = NAMESPACE) -> str:
+    """The pod of the operator that leads."""
+    return fleet.get("lease", "penstock-operator", "-n", namespace)["spec"].get("holderIdentity", "").rpartition("_")[0]
+
+
 def delete_policies(fleet: Fleet, namespace: str):
     """What holds the definitions, as far as there is any; the operator there answers the deletions."""
     for kind in ("nvidiadrivers", "clusterpolicies", "deviceconfigs", "penstocks"):

@@ -11,7 +11,7 @@ from actors import wait_for
 from driver_containers import REPOSITORY
 from driver_rollouts import BARE, NEW, OLD, SIMULATED, STATE, Rollout, container
 from fleet import NAMESPACE, ROOT, merged, pod_on
-from operators import OPERATOR, OURS, UPGRADES, cluster_policy
+from operators import OPERATOR, OURS, UPGRADES, cluster_policy, leader
 
 FAILURES = ("drain-required", "upgrade-failed")
 BY_POLICY = {"kind": "clusterpolicies", "name": "cluster-policy"}
@@ -78,11 +78,6 @@ def policy(the_policy, rollout, fleet):
         fleet.kubectl("delete", "deployments", "--all")
         fleet.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")  # some take their time
         fleet.delete_all_pods()
-
-
-def leader(fleet) -> str:
-    """The pod of the operator that leads."""
-    return fleet.get("lease", "penstock-operator", "-n", NAMESPACE)["spec"].get("holderIdentity", "").rpartition("_")[0]
 
 
 def scale(fleet, replicas: int):

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 import parts
 import pytest
@@ -12,7 +13,7 @@ import yaml
 from actors import GPU, wait_for
 from driver_containers import BareNode
 from fleet import ACCELERATORS, MACHINE, ROOT, Fleet
-from operators import DEFINITIONS, MONITOR, UPGRADES, cluster_policy, delete_policies, state_of
+from operators import DEFINITIONS, MONITOR, UPGRADES, cluster_policy, delete_policies, leader, state_of
 from test_install import ours
 
 NAMESPACE = RELEASE = "gpu-operator"
@@ -318,6 +319,21 @@ def test_nvidias_definitions_and_users_objects_that_were_there_before_are_served
         ours = yaml.safe_load((ROOT / f"deploy/crds/{group}_{plural}.yaml").read_text())
         return schema(get("customresourcedefinitions", name))["description"] == schema(ours)["description"]
 
+    def restart_operator():
+        """Returns when the next one leads and has looked at each definition: it watches the objects of a definition only after that."""
+        begin, first = time.time(), leader(fleet, NAMESPACE)
+        fleet.kubectl("delete", "pod", "-n", NAMESPACE, "-l", "app=gpu-operator")
+        pod = wait_for(lambda: (now := leader(fleet, NAMESPACE)) not in ("", first) and now, 120, "another operator to lead", chart.log)
+
+        def asked(verb: str) -> set[str]:
+            """Names of objects, or else of kinds."""
+            return {event["objectRef"].get("name") or event["objectRef"]["resource"]
+                    for event in fleet.audit.between(begin, who=f"system:serviceaccount:{NAMESPACE}:gpu-operator")
+                    if event["verb"] == verb and event["user"].get("extra", {}).get("authentication.kubernetes.io/pod-name") == [pod]}
+        kinds = {name.partition(".")[0] for name in DEFINITIONS}
+        wait_for(lambda: asked("get") >= {*DEFINITIONS} and asked("watch") >= kinds, 120, "the next operator to have looked at the definitions",
+                 lambda: (asked("get"), asked("watch"), chart.log()))
+
     definitions = found_before()
     apply(*definitions)
     for definition in definitions:
@@ -356,13 +372,15 @@ def test_nvidias_definitions_and_users_objects_that_were_there_before_are_served
     # Another program writes over ours; it is written again, and then there is nothing to write.
     apply(*(one for one in definitions if one["metadata"]["name"] == POLICIES))
     assert not is_ours(POLICIES)
-    for _ in range(2):
-        generations = {name: get("customresourcedefinitions", name)["metadata"]["generation"] for name in DEFINITIONS}
-        fleet.kubectl("delete", "pod", "-n", NAMESPACE, "-l", "app=gpu-operator")
-        wait_for(lambda: is_ours(POLICIES), 60, "the operator's definition of ClusterPolicy", chart.log)
-        wait_for(lambda: state_of(get("clusterpolicies", POLICY)) == "ready", 120, "the ClusterPolicy to be ready", chart.log)
-    now = {name: get("customresourcedefinitions", name)["metadata"]["generation"] for name in DEFINITIONS}
-    assert now == generations, "definitions were written although they agree"
+    restart_operator()
+    assert is_ours(POLICIES)
+
+    def generations() -> dict[str, int]:
+        return {name: get("customresourcedefinitions", name)["metadata"]["generation"] for name in DEFINITIONS}
+    written = generations()
+    restart_operator()
+    assert generations() == written, "definitions were written although they agree"
+    wait_for(lambda: state_of(get("clusterpolicies", POLICY)) == "ready", 120, "the ClusterPolicy to be ready", chart.log)
 
     chart.helm("uninstall", "--namespace", NAMESPACE, RELEASE, "--wait", "--timeout", "240s")
     after = {name: get(kind, name) for kind, name in (("clusterpolicies", POLICY), ("nvidiadrivers", "before"))}
