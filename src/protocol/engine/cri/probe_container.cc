@@ -149,9 +149,11 @@ class ProbeRun::Steps {
     Ask<v1::RuntimeService, v1::ListPodSandboxResponse>(
         std::move(request), [this](const v1::ListPodSandboxResponse& list) {
           for (const v1::PodSandbox& one : list.items()) {
-            // An engine that does not know the selector would list all.
+            // An engine that does not know the selector would list all. Labels may be those of a
+            // user's pod, its uid is the API server's.
             const auto owner = one.labels().find(kOwner);
-            if (owner != one.labels().end() && owner->second == container_.owner)
+            if (owner != one.labels().end() && owner->second == container_.owner &&
+                one.metadata().uid().starts_with(kName))
               former_.push_back(one.id());
           }
           RemoveNext();

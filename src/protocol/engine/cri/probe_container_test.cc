@@ -110,6 +110,12 @@ TEST_F(ProbeContainerTest, RemovesWhatAFormerRunOfItsOwnerLeft) {
   EXPECT_EQ(engine_.sandboxes(), 1u) << "that of the other";
 }
 
+TEST_F(ProbeContainerTest, APodThatAUserLabelledLikeThatIsLeftAlone) {
+  engine_.Leave("agent", "0f2c3f0e-6e0a-4a5b-9a55-3a1c2b7d9e11");
+  EXPECT_EQ(Run({.owner = "agent"}).kind, ProbeAnswer::Kind::kAnswered);
+  EXPECT_EQ(engine_.sandboxes(), 1u);
+}
+
 TEST_F(ProbeContainerTest, FailsWhereNoOneListens) {
   engine_.Stop();
   const auto output = RunContainer({.socket = socket_, .image = "i", .program = "/p"}, kPatience);

@@ -88,6 +88,7 @@ class Service final : public v1::RuntimeService::Service {
     const std::string id = "sandbox-" + request->config().metadata().uid();
     v1::PodSandbox& sandbox = kept_.sandboxes[id];
     sandbox.set_id(id);
+    *sandbox.mutable_metadata() = request->config().metadata();
     *sandbox.mutable_labels() = request->config().labels();
     kept_.configs[id] = request->config();
     response->set_pod_sandbox_id(id);
@@ -248,11 +249,13 @@ std::size_t FakeEngine::sandboxes() const {
   return state_->kept.sandboxes.size();
 }
 
-void FakeEngine::Leave(const std::string& owner) {
+void FakeEngine::Leave(const std::string& owner, const std::string& uid) {
   const std::lock_guard lock(state_->kept.mutex);
-  const std::string id = "left-" + owner;
-  state_->kept.sandboxes[id].set_id(id);
-  (*state_->kept.sandboxes[id].mutable_labels())[kOwner] = owner;
+  const std::string id = "left-" + owner + "-" + uid;
+  v1::PodSandbox& sandbox = state_->kept.sandboxes[id];
+  sandbox.set_id(id);
+  sandbox.mutable_metadata()->set_uid(uid);
+  (*sandbox.mutable_labels())[kOwner] = owner;
 }
 
 }  // namespace penstock::protocol::engine::cri

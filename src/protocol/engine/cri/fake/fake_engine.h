@@ -48,8 +48,8 @@ class FakeEngine {
   std::vector<Container> containers() const;
   /// How many sandboxes exist.
   std::size_t sandboxes() const;
-  /// Adds one, as a former run would have left it.
-  void Leave(const std::string& owner);
+  /// Adds one with this label and uid, as a former run would have left it.
+  void Leave(const std::string& owner, const std::string& uid = "penstock-proof1");
 
  private:
   struct State;
