@@ -17,7 +17,9 @@ using protocol::engine::cri::ProbeRun;
 /// A sandbox and a container take a few tenths of a second, and seconds on a machine that is busy.
 constexpr base::Duration kWithin = std::chrono::seconds(30);
 constexpr std::size_t kMostAnswer = 300;
-constexpr char kOwner[] = "agent", kContainerOff[] = "validation.container is off";
+constexpr char kOwner[] = "agent", kContainerOff[] = "validation.container is off",
+               kChanging[] = "a change of devices is under way",
+               kOther[] = "something changed meanwhile";
 
 /// What the specifications of the folder promise to a container with these devices.
 base::Result<node::validate::PromisedFiles> Promised(const std::string& folder,
@@ -59,21 +61,34 @@ void ContainerCheck::Configure(const api::NodeConfig& config) {
 }
 
 void ContainerCheck::Follow(Target target, bool changing) {
+  if (changing) Abandon(kChanging);
+  const bool ended = std::exchange(changing_, changing) && !changing;
   if (!enabled_ || target.devices.empty()) return;
   Wait();
   const std::string instance = target.start.instance + " " + target.instance;
   target_ = std::move(target);
-  if (std::exchange(wanted_, instance) != instance) {
+  if (std::exchange(wanted_, instance) != instance || ended) {
     after_failure_.Reset();
     next_ = began_ ? std::min(next_, *began_ + times_.apart) : base::TimePoint{};
   }
   if (busy_ || passed_ == wanted_) return;
   if (changing) {
-    remark_ = "a change of devices is under way";
+    remark_ = kChanging;
     return;
   }
   if (control_.clock().Now() < next_) return AgainAt(next_);
   Begin();
+}
+
+void ContainerCheck::GiveUp() { Abandon(kOther); }
+
+/// What is left of it, the next one removes; its program ends with the call, or within a minute.
+void ContainerCheck::Abandon(const std::string& why) {
+  if (!busy_) return;
+  ++round_;
+  run_.reset();
+  busy_ = false;
+  if (enabled_) Undecided(why);
 }
 
 /// The first answer decides whether the node is ready, unless it takes too long.
@@ -96,7 +111,9 @@ void ContainerCheck::Begin() {
   if (!os::Exists(target_.start.own_program))
     return Decide(State::kNotTried, {"there is no " + target_.start.own_program});
   const auto take = lifetime_.Guard(
-      [this](const base::Result<node::validate::PromisedFiles>& promised) { Try(promised); });
+      [this, round = ++round_](const base::Result<node::validate::PromisedFiles>& promised) {
+        if (round == round_) Try(promised);
+      });
   io_.Post([take, &control = control_, folder = target_.start.folder, devices = target_.devices] {
     control.Post([take, promised = Promised(folder, devices)] { take(promised); });
   });
@@ -132,7 +149,7 @@ void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
   control_.Post([ended = std::shared_ptr<ProbeRun>(std::move(run_))] {});
   busy_ = enabled_;
   if (!busy_) return;
-  if (tried_ != wanted_) return Undecided("something changed meanwhile");
+  if (tried_ != wanted_) return Undecided(kOther);
   switch (answer.kind) {
     case Kind::kImpossible: return Decide(State::kNotTried, {Shortened(answer.text)});
     case Kind::kNotTried: return Undecided(Shortened(answer.text));

@@ -73,7 +73,10 @@ class ContainerCheckTest : public testing::Test {
   /// As the agent: makes a report after each change.
   void Changed() {
     ++changes_;
-    if (follows_) control_.Post([this] { check_->Follow(Target(), changing_); });
+    if (!follows_) return;
+    control_.Post([this] {
+      if (check_) check_->Follow(Target(), changing_);
+    });
   }
 
   void Follow() {
@@ -228,6 +231,53 @@ TEST_F(ContainerCheckTest, NoneIsStartedWhileDevicesAreChanged) {
   EXPECT_THAT(engine_.containers(), IsEmpty());
   OnLoop([this] { changing_ = false; });
   Follow();
+  WaitFor(State::kOpened);
+}
+
+TEST_F(ContainerCheckTest, OneThatRunsWhenAChangeBeginsIsGivenUpAndTriedAgainAfterIt) {
+  BeginQuick();
+  engine_.Change([](auto& says) {
+    says.errors = {{"/dev/acme1", ENOENT}};
+    says.slow = true;
+  });
+  Follow();
+  EXPECT_TRUE(os::Eventually([this] { return engine_.waiting() == 1; }));
+  OnLoop([this] { changing_ = true; });
+  Follow();
+  engine_.Change([](auto& says) { says = {}; });
+  EXPECT_THAT(WaitFor(State::kNotTried).why, ElementsAre("a change of devices is under way"));
+  EXPECT_THAT(engine_.containers(), SizeIs(1));
+  OnLoop([this] { changing_ = false; });
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_THAT(engine_.containers(), SizeIs(2));
+  EXPECT_TRUE(os::Eventually([this] { return engine_.sandboxes() == 0; }));
+}
+
+TEST_F(ContainerCheckTest, OneThatRunsWhenItsNeedsAreGoneIsGivenUp) {
+  engine_.Change([](auto& says) { says.slow = true; });
+  OnLoop([this] { check_->Follow(Target(), false); });
+  EXPECT_TRUE(os::Eventually([this] { return engine_.waiting() == 1; }));
+  OnLoop([this] { check_->GiveUp(); });
+  engine_.Change([](auto& says) { says = {}; });
+  EXPECT_TRUE(os::Eventually([this] { return engine_.waiting() == 0; }));
+  EXPECT_NE(Facts().state, State::kOpened);
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_THAT(engine_.containers(), SizeIs(2));
+}
+
+TEST_F(ContainerCheckTest, AFailureIsTriedAgainAsSoonAsAChangeHasEnded) {
+  const base::Duration none = base::Duration::zero();
+  OnLoop([&] { Begin({.apart = none}); });
+  engine_.Change([](auto& says) { says.errors = {{"/dev/acme1", ENOENT}}; });
+  Follow();
+  WaitFor(State::kFailed);
+  engine_.Change([](auto& says) { says = {}; });
+  for (const bool changing : {true, false}) {
+    OnLoop([&] { changing_ = changing; });
+    Follow();
+  }
   WaitFor(State::kOpened);
 }
 

@@ -207,6 +207,8 @@ std::vector<api::ValidationStep> Validation::Judge(const api::Report& report,
     container_.Follow(
         TargetOf(report, *inventory, *std::move(containers.start), *inputs.toolkit.named),
         containers.changing);
+  else
+    container_.GiveUp();
   inputs.container = container_.facts();
   std::vector<api::ValidationStep> steps = node::validate::Validate(report, inputs);
   if (serves_ && CanCompute(steps)) compute_.Follow(report, *inventory);

@@ -2,6 +2,7 @@
 #include "protocol/engine/cri/fake/fake_engine.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <filesystem>
 #include <future>
 #include <mutex>
@@ -25,6 +26,8 @@ constexpr char kSandboxImage[] = "registry.k8s.io/pause:3.8";
 /// What is kept while the engine restarts, as by a real one.
 struct Kept {
   std::mutex mutex;
+  std::condition_variable changed;
+  int waiting = 0;
   FakeEngine::Says says;
   std::map<std::string, v1::PodSandbox> sandboxes;
   std::map<std::string, v1::PodSandboxConfig> configs;
@@ -139,15 +142,17 @@ class Service final : public v1::RuntimeService::Service {
 
   grpc::Status ExecSync(grpc::ServerContext*, const v1::ExecSyncRequest* request,
                         v1::ExecSyncResponse* response) override {
-    const std::lock_guard lock(kept_.mutex);
-    FakeEngine::Container& container = kept_.containers.at(std::stoul(request->container_id()));
+    std::unique_lock lock(kept_.mutex);
     for (int i = 1; i < request->cmd_size(); ++i) {
       const std::string& file = request->cmd(i);
-      container.files.push_back(file);
+      kept_.containers.at(std::stoul(request->container_id())).files.push_back(file);
       const auto error = kept_.says.errors.find(file);
       const int number = error == kept_.says.errors.end() ? 0 : error->second;
       response->mutable_stdout()->append(std::to_string(number) + " " + file + "\n");
     }
+    ++kept_.waiting;
+    kept_.changed.wait(lock, [this] { return !kept_.says.slow; });
+    --kept_.waiting;
     return grpc::Status::OK;
   }
 
@@ -226,6 +231,7 @@ void FakeEngine::Start(Says says) {
 
 void FakeEngine::Stop() {
   if (!state_->server) return;
+  Change([](Says& says) { says.slow = false; });
   state_->service->End();
   state_->server->Shutdown(std::chrono::system_clock::now());
   state_->server.reset();
@@ -235,6 +241,7 @@ void FakeEngine::Stop() {
 void FakeEngine::Change(const std::function<void(Says&)>& change) {
   const std::lock_guard lock(state_->kept.mutex);
   change(state_->kept.says);
+  state_->kept.changed.notify_all();
 }
 
 int FakeEngine::asked() const { return state_->asked; }
@@ -242,6 +249,11 @@ int FakeEngine::asked() const { return state_->asked; }
 std::vector<FakeEngine::Container> FakeEngine::containers() const {
   const std::lock_guard lock(state_->kept.mutex);
   return state_->kept.containers;
+}
+
+int FakeEngine::waiting() const {
+  const std::lock_guard lock(state_->kept.mutex);
+  return state_->kept.waiting;
 }
 
 std::size_t FakeEngine::sandboxes() const {

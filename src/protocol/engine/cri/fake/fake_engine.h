@@ -21,6 +21,7 @@ class FakeEngine {
     bool pinned = true;            ///< it says that the image of its sandboxes is kept
     std::string refuses;           ///< the error of a container with CDI devices
     std::string refuses_all;       ///< the error of every container
+    bool slow = false;             ///< what the program says is kept until a change
     bool ends_sandboxes = false;   ///< as a kubelet that finds them: before the container is made
     std::map<std::string, int> errors;  ///< of files that do not open in a container: errno
   };
@@ -46,6 +47,8 @@ class FakeEngine {
   int asked() const;
   /// The containers that it was asked to create since construction.
   std::vector<Container> containers() const;
+  /// How many programs have been started whose output is kept.
+  int waiting() const;
   /// How many sandboxes exist.
   std::size_t sandboxes() const;
   /// Adds one with this label and uid, as a former run would have left it.
