@@ -18,6 +18,7 @@ using protocol::engine::cri::ProbeRun;
 constexpr base::Duration kWithin = std::chrono::seconds(30);
 constexpr std::size_t kMostAnswer = 300;
 constexpr char kOwner[] = "agent", kContainerOff[] = "validation.container is off",
+               kNoAnswer[] = "it has not answered yet",
                kChanging[] = "a change of devices is under way",
                kOther[] = "something changed meanwhile";
 
@@ -56,8 +57,13 @@ void ContainerCheck::Configure(const api::NodeConfig& config) {
   control_.Cancel(std::exchange(timer_, 0));
   control_.Cancel(std::exchange(patience_, 0));
   passed_.clear();
-  facts_ = {};
-  if (!enabled_) facts_ = {.state = State::kNotTried, .why = {kContainerOff}};
+  remark_.clear();
+  began_.reset();
+  next_ = {};
+  after_failure_.Reset();
+  after_nothing_.Reset();
+  // The step may have passed: only an agent that starts makes the node wait.
+  facts_ = {.state = State::kNotTried, .why = {enabled_ ? kNoAnswer : kContainerOff}};
 }
 
 void ContainerCheck::Follow(Target target, bool changing) {
@@ -69,6 +75,7 @@ void ContainerCheck::Follow(Target target, bool changing) {
   target_ = std::move(target);
   if (std::exchange(wanted_, instance) != instance || ended) {
     after_failure_.Reset();
+    after_nothing_.Reset();
     next_ = began_ ? std::min(next_, *began_ + times_.apart) : base::TimePoint{};
   }
   if (busy_ || passed_ == wanted_) return;
@@ -98,7 +105,7 @@ void ContainerCheck::Wait() {
   patience_ = control_.PostAfter(times_.patience, [this] {
     patience_ = 0;
     if (facts_.state == State::kWaiting)
-      Show(State::kNotTried, {remark_.empty() ? "it has not answered yet" : remark_});
+      Show(State::kNotTried, {remark_.empty() ? kNoAnswer : remark_});
   });
 }
 

@@ -323,8 +323,17 @@ TEST_F(ContainerCheckTest, CanBeSwitchedOffAndOn) {
   EXPECT_THAT(engine_.containers(), IsEmpty());
   config.validation.container = true;
   OnLoop([&] { check_->Configure(config); });
+  EXPECT_EQ(Facts().state, State::kNotTried) << "a step that has passed waits for nothing";
+  EXPECT_THAT(Facts().why, ElementsAre("it has not answered yet"));
   Follow();
   WaitFor(State::kOpened);
+  for (const bool on : {false, true}) {
+    config.validation.container = on;
+    OnLoop([&] { check_->Configure(config); });
+  }
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_THAT(engine_.containers(), SizeIs(2)) << "at once, not half a minute later";
 }
 
 }  // namespace
