@@ -169,8 +169,9 @@ void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
   }
   if (!with_devices)
     return Decide(State::kFailed, {"a container with the devices does not start: " + refusal_});
-  std::vector<std::string> why = node::validate::WhyNotOpen(promised_, answer.text);
-  if (!why.empty()) return Decide(State::kFailed, std::move(why));
+  auto why = node::validate::WhyNotOpen(promised_, answer.text);
+  if (!why.ok()) return Undecided(why.error().message());
+  if (!why->empty()) return Decide(State::kFailed, *std::move(why));
   Decide(State::kOpened, {});
 }
 
