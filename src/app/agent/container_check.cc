@@ -158,7 +158,6 @@ void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
   if (!busy_) return;
   if (tried_ != wanted_) return Undecided(kOther);
   switch (answer.kind) {
-    case Kind::kImpossible: return Decide(State::kNotTried, {Shortened(answer.text)});
     case Kind::kNotTried: return Undecided(Shortened(answer.text));
     case Kind::kRefused:
       if (!with_devices)
@@ -192,9 +191,9 @@ void ContainerCheck::Decide(State state, std::vector<std::string> why) {
 /// What was found before holds.
 void ContainerCheck::Undecided(std::string why) {
   busy_ = false;
-  remark_ = std::move(why);
   next_ = control_.clock().Now() + after_nothing_.Next();
-  base::Log(base::kInfo, "no container tried the devices", {{"why", remark_}});
+  if (std::exchange(remark_, std::move(why)) != remark_)
+    base::Log(base::kInfo, "no container tried the devices", {{"why", remark_}});
   if (facts_.state == State::kNotTried) facts_.why = {remark_};
   changed_();
 }

@@ -281,11 +281,16 @@ TEST_F(ContainerCheckTest, AFailureIsTriedAgainAsSoonAsAChangeHasEnded) {
   WaitFor(State::kOpened);
 }
 
-TEST_F(ContainerCheckTest, WithoutAnImageOrTheProgramItIsSaidAndNotTriedAgain) {
+TEST_F(ContainerCheckTest, WithoutAnImageItIsSaidAndTriedAgain) {
+  BeginQuick();
   engine_.Change([](auto& says) { says.pinned = false; });
   Follow();
   EXPECT_THAT(WaitFor(State::kNotTried).why, ElementsAre(HasSubstr("no image")));
-  OnLoop([this] { Begin({}); });
+  engine_.Change([](auto& says) { says.pinned = true; });
+  WaitFor(State::kOpened);
+}
+
+TEST_F(ContainerCheckTest, WithoutTheProgramItIsSaidAndNotTriedAgain) {
   std::filesystem::remove(folder_ / "penstock-probe");
   Follow();
   EXPECT_THAT(WaitFor(State::kNotTried).why,

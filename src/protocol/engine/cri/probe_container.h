@@ -29,10 +29,9 @@ struct ProbeContainer {
 
 struct ProbeAnswer {
   enum class Kind {
-    kAnswered,    ///< `text` is the probe's output
-    kRefused,     ///< the engine does not create or start this container; `text`: its error
-    kNotTried,    ///< it did not come to that, or another program ended the container; `text`: why
-    kImpossible,  ///< likewise, and so it will be with this engine: no image is there
+    kAnswered,  ///< `text` is the probe's output
+    kRefused,   ///< the engine does not create or start this container; `text`: its error
+    kNotTried,  ///< it did not come to that, or another program ended the container; `text`: why
   };
   Kind kind = Kind::kNotTried;
   std::string text;

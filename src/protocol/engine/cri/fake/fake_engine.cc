@@ -48,6 +48,7 @@ class ImagesService final : public v1::ImageService::Service {
     v1::Image& image = *response->add_images();
     image.set_id("sha256:pause");
     image.add_repo_tags(kSandboxImage);
+    image.add_repo_digests("registry.k8s.io/pause@sha256:p");
     image.set_size(2);
     image.set_pinned(kept_.says.pinned);
     return grpc::Status::OK;
