@@ -222,7 +222,10 @@ class ProbeRun::Steps {
         *config.mutable_linux()->mutable_security_context();
     security.mutable_namespace_options()->set_network(v1::NODE);
     security.mutable_namespace_options()->set_pid(v1::CONTAINER);
+    // Engines drop first. Ordinary containers have the other one: a device file may belong to
+    // another user (NVreg_DeviceFileUID).
     security.mutable_capabilities()->add_drop_capabilities("ALL");
+    security.mutable_capabilities()->add_add_capabilities("DAC_OVERRIDE");
     // Root, whatever the image says: files of devices may belong to root alone.
     security.mutable_run_as_user()->set_value(0);
     security.mutable_run_as_group()->set_value(0);

@@ -37,7 +37,7 @@ struct ProbeAnswer {
   std::string text;
 };
 
-/// One run on the machine's own network, as a user without capabilities who cannot write. The
+/// One run on the machine's own network, as root with CAP_DAC_OVERRIDE alone, who cannot write. The
 /// container and its sandbox are removed before the answer; one whose caller has gone ends by
 /// itself within a minute. Nothing is pulled.
 class ProbeRun {

@@ -188,6 +188,8 @@ class Service final : public v1::RuntimeService::Service {
     const auto& security = config.linux().security_context();
     container.confined = security.capabilities().drop_capabilities_size() == 1 &&
                          security.capabilities().drop_capabilities(0) == "ALL" &&
+                         security.capabilities().add_capabilities_size() == 1 &&
+                         security.capabilities().add_capabilities(0) == "DAC_OVERRIDE" &&
                          security.readonly_rootfs() && security.no_new_privs() &&
                          security.has_run_as_user() && config.mounts(0).readonly() &&
                          security.namespace_options().network() == v1::NODE;

@@ -32,7 +32,7 @@ class FakeEngine {
     std::string annotations;           ///< "KEY=VALUE"
     std::vector<std::string> files;    ///< that the program in it was asked to open
     std::string cgroup_parent, owner;  ///< of its sandbox
-    bool confined = false;             ///< no capabilities, nothing to write, no other network
+    bool confined = false;             ///< one capability, nothing to write, no other network
   };
   explicit FakeEngine(std::string socket);
   ~FakeEngine();
