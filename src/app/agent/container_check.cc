@@ -32,6 +32,13 @@ base::Result<node::validate::PromisedFiles> Promised(const std::string& folder,
   return node::validate::PromiseOf(edits);
 }
 
+/// Whether `devices` has one that is not among `others`.
+bool HasAnother(const std::vector<std::string>& devices, const std::vector<std::string>& others) {
+  return std::ranges::any_of(devices, [&](const std::string& device) {
+    return std::ranges::find(others, device) == others.end();
+  });
+}
+
 std::string Shortened(const std::string& text) {
   return base::Printable(text.substr(0, kMostAnswer));
 }
@@ -71,9 +78,16 @@ void ContainerCheck::Follow(Target target, bool changing) {
   const bool ended = std::exchange(changing_, changing) && !changing;
   if (!enabled_ || target.devices.empty()) return;
   Wait();
-  const std::string instance = target.start.instance + " " + target.instance;
+  const std::string instance =
+      target.start.instance + " " + target.instance + (target.by_annotation ? "by annotation" : "");
   target_ = std::move(target);
-  if (std::exchange(wanted_, instance) != instance || ended) {
+  // One device less keeps none of the others from opening, but may have been the cause of a
+  // failure.
+  const bool other =
+      HasAnother(target_.devices, tried_devices_) ||
+      (facts_.state == State::kFailed && HasAnother(tried_devices_, target_.devices));
+  if (other) passed_.clear();
+  if (std::exchange(wanted_, instance) != instance || ended || other) {
     after_failure_.Reset();
     after_nothing_.Reset();
     next_ = began_ ? std::min(next_, *began_ + times_.apart) : base::TimePoint{};
@@ -114,6 +128,7 @@ void ContainerCheck::Begin() {
   began_ = control_.clock().Now();
   next_ = *began_ + times_.apart;
   tried_ = wanted_;
+  tried_devices_ = target_.devices;
   refusal_.clear();
   if (!os::Exists(target_.start.own_program))
     return Decide(State::kNotTried, {"there is no " + target_.start.own_program});
@@ -121,7 +136,7 @@ void ContainerCheck::Begin() {
       [this, round = ++round_](const base::Result<node::validate::PromisedFiles>& promised) {
         if (round == round_) Try(promised);
       });
-  io_.Post([take, &control = control_, folder = target_.start.folder, devices = target_.devices] {
+  io_.Post([take, &control = control_, folder = target_.start.folder, devices = tried_devices_] {
     control.Post([take, promised = Promised(folder, devices)] { take(promised); });
   });
 }
@@ -143,7 +158,7 @@ void ContainerCheck::Run(bool with_devices) {
                                                   .owner = kOwner};
   if (with_devices) {
     container.files = promised_.paths();
-    container.cdi_devices = target_.devices;
+    container.cdi_devices = tried_devices_;
   }
   run_ = std::make_unique<ProbeRun>(
       control_, std::move(container), kWithin,

@@ -98,6 +98,7 @@ class ContainerCheck {
   Target target_;
   std::string wanted_, tried_, passed_;  // instances: of the target, of the last container, and of
                                          // the last one that opened all
+  std::vector<std::string> tried_devices_;
   bool changing_ = false;
   bool busy_ = false;
   std::uint64_t round_ = 0;  // of what is busy; a former one has been given up

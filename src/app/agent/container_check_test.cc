@@ -66,7 +66,8 @@ class ContainerCheckTest : public testing::Test {
                       .program = "/opt/penstock-probe",
                       .installed = true,
                       .instance = engine_instance_},
-            .devices = {"k8s.device-plugin.acme.com/gpu=A", "k8s.device-plugin.acme.com/gpu=B"},
+            .devices = devices_,
+            .by_annotation = by_annotation_,
             .instance = driver_instance_};
   }
 
@@ -110,7 +111,9 @@ class ContainerCheckTest : public testing::Test {
   const std::string socket_ = folder_ / "c.sock";
   FakeEngine engine_{socket_};
   std::string engine_instance_ = "1", driver_instance_ = "1";
-  bool changing_ = false, follows_ = false;
+  std::vector<std::string> devices_ = {"k8s.device-plugin.acme.com/gpu=A",
+                                       "k8s.device-plugin.acme.com/gpu=B"};
+  bool by_annotation_ = false, changing_ = false, follows_ = false;
   int changes_ = 0;
   os::Loop control_{"control"}, io_{"io"};
   std::optional<ContainerCheck> check_;
@@ -166,6 +169,40 @@ TEST_F(ContainerCheckTest, AfterEachChangeOneIsStarted) {
     ++containers;
   }
   EXPECT_TRUE(os::Eventually([&] { return engine_.containers().size() == containers; }));
+}
+
+TEST_F(ContainerCheckTest, AnotherDeviceOrAnotherWayToNameThemIsTriedAndOneDeviceLessIsNot) {
+  OnLoop([this] {
+    Begin({.apart = base::Duration::zero()});
+    devices_ = {"k8s.device-plugin.acme.com/gpu=A"};
+  });
+  const auto with = [this](std::vector<std::string> devices, bool by_annotation) {
+    OnLoop([&] {
+      devices_ = std::move(devices);
+      by_annotation_ = by_annotation;
+    });
+    Follow();
+    EXPECT_TRUE(os::Eventually([this] { return engine_.sandboxes() == 0; }));
+  };
+  Follow();
+  EXPECT_EQ(WaitFor(State::kOpened).opened, 2u);
+  with({"k8s.device-plugin.acme.com/gpu=A", "k8s.device-plugin.acme.com/gpu=B"}, false);
+  EXPECT_TRUE(os::Eventually([this] { return Facts().opened == 3; }));
+  with({"k8s.device-plugin.acme.com/gpu=B"}, false);
+  with({"k8s.device-plugin.acme.com/gpu=B"}, true);
+  EXPECT_TRUE(os::Eventually([this] { return Facts().opened == 2; }));
+  ASSERT_THAT(engine_.containers(), SizeIs(3));
+  EXPECT_THAT(engine_.containers()[2].annotations, HasSubstr("gpu=B"));
+}
+
+TEST_F(ContainerCheckTest, AFailureIsTriedAgainAtOnceWithoutADeviceThatIsGone) {
+  OnLoop([this] { Begin({.apart = base::Duration::zero()}); });
+  engine_.Change([](auto& says) { says.errors = {{"/dev/acme1", EIO}}; });
+  Follow();
+  WaitFor(State::kFailed);
+  OnLoop([this] { devices_.pop_back(); });
+  Follow();
+  WaitFor(State::kOpened);
 }
 
 TEST_F(ContainerCheckTest, ChangesThatFollowEachOtherHaveOneContainer) {
