@@ -129,7 +129,7 @@ void ContainerCheck::Begin() {
   next_ = *began_ + times_.apart;
   tried_ = wanted_;
   tried_devices_ = target_.devices;
-  refusal_.clear();
+  compared_ = false;
   if (!os::Exists(target_.start.own_program))
     return Decide(State::kNotTried, {"there is no " + target_.start.own_program});
   const auto take = lifetime_.Guard(
@@ -149,7 +149,8 @@ void ContainerCheck::Try(const base::Result<node::validate::PromisedFiles>& prom
   Run(true);
 }
 
-/// One without devices shows whether it is the devices that keep the other from starting.
+/// One without devices shows whether it is the devices that keep the other from starting. That one
+/// is tried once more: the kubelet may just have ended it.
 void ContainerCheck::Run(bool with_devices) {
   protocol::engine::cri::ProbeContainer container{.socket = target_.start.socket,
                                                   .program = target_.start.program,
@@ -177,12 +178,15 @@ void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
     case Kind::kRefused:
       if (!with_devices)
         return Undecided("also one without devices does not start: " + Shortened(answer.text));
-      refusal_ = Shortened(answer.text);
-      return Run(false);
+      if (!compared_) return Run(false);
+      return Decide(State::kFailed,
+                    {"a container with the devices does not start: " + Shortened(answer.text)});
     case Kind::kAnswered: break;
   }
-  if (!with_devices)
-    return Decide(State::kFailed, {"a container with the devices does not start: " + refusal_});
+  if (!with_devices) {
+    compared_ = true;
+    return Run(true);
+  }
   auto why = node::validate::WhyNotOpen(promised_, answer.text);
   if (!why.ok()) return Undecided(why.error().message());
   if (!why->empty()) return Decide(State::kFailed, *std::move(why));

@@ -104,7 +104,7 @@ class ContainerCheck {
   std::uint64_t round_ = 0;  // of what is busy; a former one has been given up
   std::unique_ptr<protocol::engine::cri::ProbeRun> run_;
   node::validate::PromisedFiles promised_;
-  std::string refusal_;  // of the container with devices, while one without is tried
+  bool compared_ = false;  // one without devices has started
   std::optional<base::TimePoint> began_;
   base::TimePoint next_{};  // no container before that
   base::Backoff after_failure_, after_nothing_;

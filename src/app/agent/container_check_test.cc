@@ -238,8 +238,16 @@ TEST_F(ContainerCheckTest, AnEngineThatRefusesTheDevicesIsAFailureAndOneThatRefu
   Follow();
   EXPECT_THAT(WaitFor(State::kFailed).why,
               ElementsAre(HasSubstr("does not start: unresolvable CDI devices")));
-  ASSERT_THAT(engine_.containers(), SizeIs(2));
+  ASSERT_THAT(engine_.containers(), SizeIs(3));
   EXPECT_THAT(engine_.containers()[1].devices, IsEmpty()) << "to see whether another one starts";
+  EXPECT_THAT(engine_.containers()[2].devices, SizeIs(2)) << "to see whether it was chance";
+}
+
+TEST_F(ContainerCheckTest, OneRefusalIsNoFailure) {
+  engine_.Change([](auto& says) { says.refuses_once = "task does not exist"; });
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_THAT(engine_.containers(), SizeIs(3));
 }
 
 TEST_F(ContainerCheckTest, AnEngineThatStartsNoContainerSaysNothingAboutTheDevices) {

@@ -122,7 +122,7 @@ class Service final : public v1::RuntimeService::Service {
   grpc::Status CreateContainer(grpc::ServerContext*, const v1::CreateContainerRequest* request,
                                v1::CreateContainerResponse* response) override {
     const std::lock_guard lock(kept_.mutex);
-    const FakeEngine::Says& says = kept_.says;
+    FakeEngine::Says& says = kept_.says;
     FakeEngine::Container container = ContainerOf(*request);
     const bool with_devices = !container.devices.empty() || !container.annotations.empty();
     response->set_container_id(std::to_string(kept_.containers.size()));
@@ -132,6 +132,8 @@ class Service final : public v1::RuntimeService::Service {
       return {grpc::StatusCode::UNKNOWN, "sandbox container is not running"};
     }
     if (!says.refuses_all.empty()) return {grpc::StatusCode::UNKNOWN, says.refuses_all};
+    if (with_devices && !says.refuses_once.empty())
+      return {grpc::StatusCode::UNKNOWN, std::exchange(says.refuses_once, "")};
     if (with_devices && !says.refuses.empty()) return {grpc::StatusCode::UNKNOWN, says.refuses};
     return grpc::Status::OK;
   }

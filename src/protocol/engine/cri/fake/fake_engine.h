@@ -20,6 +20,7 @@ class FakeEngine {
     bool silent = false;           ///< it accepts calls and never answers
     bool pinned = true;            ///< it says that the image of its sandboxes is kept
     std::string refuses;           ///< the error of a container with CDI devices
+    std::string refuses_once;      ///< likewise, of the next one alone
     std::string refuses_all;       ///< the error of every container
     bool slow = false;             ///< what the program says is kept until a change
     bool ends_sandboxes = false;   ///< as a kubelet that finds them: before the container is made
