@@ -1,6 +1,7 @@
 #include "app/agent/container_check.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "api/cdi/registry.h"
@@ -16,7 +17,7 @@ using protocol::engine::cri::ProbeRun;
 
 /// A sandbox and a container take a few tenths of a second, and seconds on a machine that is busy.
 constexpr base::Duration kWithin = std::chrono::seconds(30);
-constexpr std::size_t kMostAnswer = 300;
+constexpr std::size_t kMostAnswer = 300, kMostRead = 2000, kShortestId = 12;
 constexpr char kOwner[] = "agent", kContainerOff[] = "validation.container is off",
                kNoAnswer[] = "it has not answered yet",
                kChanging[] = "a change of devices is under way",
@@ -39,8 +40,28 @@ bool HasAnother(const std::vector<std::string>& devices, const std::vector<std::
   });
 }
 
+/// Without what differs each time, as ids of containers and processes do: at rest, the same error
+/// is the same text.
+std::string WithoutIds(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const bool process = result.ends_with("/proc/");
+    const std::string_view digits = process ? "0123456789" : "0123456789abcdefABCDEF";
+    std::size_t length = std::min(text.find_first_not_of(digits), text.size());
+    if (length >= (process ? 1 : kShortestId)) {
+      result += "…";
+    } else {
+      length = std::max<std::size_t>(length, 1);
+      result += text.substr(0, length);
+    }
+    text.remove_prefix(length);
+  }
+  return result;
+}
+
 std::string Shortened(const std::string& text) {
-  return base::Printable(text.substr(0, kMostAnswer));
+  const std::string all = WithoutIds(std::string_view(text).substr(0, kMostRead));
+  return base::Printable(base::Shortened(all, kMostAnswer));
 }
 
 }  // namespace

@@ -243,6 +243,15 @@ TEST_F(ContainerCheckTest, AnEngineThatRefusesTheDevicesIsAFailureAndOneThatRefu
   EXPECT_THAT(engine_.containers()[2].devices, SizeIs(2)) << "to see whether it was chance";
 }
 
+TEST_F(ContainerCheckTest, AReasonIsTheSameEachTime) {
+  engine_.Change([](auto& says) {
+    says.refuses = "sandbox 0123456789abcdef: open /proc/4711/ns/net: abcdef0 is no id";
+  });
+  Follow();
+  EXPECT_THAT(WaitFor(State::kFailed).why,
+              ElementsAre(HasSubstr(": sandbox …: open /proc/…/ns/net: abcdef0 is no id")));
+}
+
 TEST_F(ContainerCheckTest, OneRefusalIsNoFailure) {
   engine_.Change([](auto& says) { says.refuses_once = "task does not exist"; });
   Follow();
