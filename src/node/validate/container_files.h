@@ -26,6 +26,7 @@ PromisedFiles PromiseOf(const api::cdi::CdiEdits& edits);
 /// all can. `output` is penstock-probe's: a line "ERRNO FILE" for each file. kUnavailable where one
 /// has no line; a line of another file is passed over. A device file without hardware (ENXIO,
 /// ENODEV) and a device in exclusive use (EBUSY) are there, and access is allowed.
-base::Result<std::vector<std::string>> WhyNotOpen(const PromisedFiles& promised, std::string_view output);
+base::Result<std::vector<std::string>> WhyNotOpen(const PromisedFiles& promised,
+                                                  std::string_view output);
 
 }  // namespace penstock::node::validate

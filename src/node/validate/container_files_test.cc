@@ -23,8 +23,7 @@ TEST(ContainerFiles, APromiseIsTheDeviceFilesAndTheMountedFiles) {
 }
 
 TEST(ContainerFiles, ADeviceWithoutHardwareOrInUseIsOpen) {
-  EXPECT_THAT(*WhyNotOpen(Acme(), "6 /dev/acme0\n16 /dev/acmectl\n0 /lib/libacme.so\n"),
-              IsEmpty());
+  EXPECT_THAT(*WhyNotOpen(Acme(), "6 /dev/acme0\n16 /dev/acmectl\n0 /lib/libacme.so\n"), IsEmpty());
 }
 
 TEST(ContainerFiles, WhatCannotBeOpenedSaysWhichStepFailed) {
@@ -37,10 +36,9 @@ TEST(ContainerFiles, WhatCannotBeOpenedSaysWhichStepFailed) {
 }
 
 TEST(ContainerFiles, AnAnswerThatIsCutSaysNothingAndNothingIsBelievedThatWasNotAskedFor) {
-  for (const char* output :
-       {"", "2 /dev/acme0\n0 /dev/acmectl\n",
-        "0 /dev/acme0\n0 /dev/other\nx /dev/acmectl\n0 /lib/libacme.so\n",
-        "0 /dev/acme0\n0 /dev/acmectl\n/lib/libacme.so\n"}) {
+  for (const char* output : {"", "2 /dev/acme0\n0 /dev/acmectl\n",
+                             "0 /dev/acme0\n0 /dev/other\nx /dev/acmectl\n0 /lib/libacme.so\n",
+                             "0 /dev/acme0\n0 /dev/acmectl\n/lib/libacme.so\n"}) {
     const auto why = WhyNotOpen(Acme(), output);
     ASSERT_FALSE(why.ok()) << output;
     EXPECT_EQ(why.error().message(), "the answer is not complete");

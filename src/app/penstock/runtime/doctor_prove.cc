@@ -95,8 +95,7 @@ std::vector<analysis::DoctorFinding> FindingsOf(const std::string& about,
   };
   std::vector<analysis::DoctorFinding> findings;
   const auto reasons = node::validate::WhyNotOpen(promised, output);
-  if (!reasons.ok())
-    return {finding(analysis::FindingState::kUnknown, reasons.error().message())};
+  if (!reasons.ok()) return {finding(analysis::FindingState::kUnknown, reasons.error().message())};
   for (const std::string& why : *reasons)
     findings.push_back(finding(analysis::FindingState::kBad, why));
   const std::size_t devices = promised.devices();

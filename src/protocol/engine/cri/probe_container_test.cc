@@ -97,9 +97,8 @@ TEST_F(ProbeContainerTest, WithoutAnImageOfTheEngineNoneIsTaken) {
   engine_.Change(
       [](auto& says) { says.config = R"({"sandboxImage":"registry.k8s.io/pause:3.8"})"; });
   EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kAnswered) << "that it names itself";
-  engine_.Change([](auto& says) {
-    says.config = R"({"sandboxImage":"registry.k8s.io/pause@sha256:p"})";
-  });
+  engine_.Change(
+      [](auto& says) { says.config = R"({"sandboxImage":"registry.k8s.io/pause@sha256:p"})"; });
   EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kAnswered) << "by its digest";
   engine_.Change(
       [](auto& says) { says.config = R"({"sandboxImage":"registry.k8s.io/pause:3.9"})"; });
