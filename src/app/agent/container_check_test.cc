@@ -196,7 +196,7 @@ TEST_F(ContainerCheckTest, AnotherDeviceOrAnotherWayToNameThemIsTriedAndOneDevic
 }
 
 TEST_F(ContainerCheckTest, AFailureIsTriedAgainAtOnceWithoutADeviceThatIsGone) {
-  OnLoop([this] { Begin({.apart = base::Duration::zero()}); });
+  OnLoop([this] { Begin({.apart = {}, .failure = std::chrono::hours(1)}); });
   engine_.Change([](auto& says) { says.errors = {{"/dev/acme1", EIO}}; });
   Follow();
   WaitFor(State::kFailed);
@@ -322,8 +322,7 @@ TEST_F(ContainerCheckTest, OneThatRunsWhenItsNeedsAreGoneIsGivenUp) {
 }
 
 TEST_F(ContainerCheckTest, AFailureIsTriedAgainAsSoonAsAChangeHasEnded) {
-  const base::Duration none = base::Duration::zero();
-  OnLoop([&] { Begin({.apart = none}); });
+  OnLoop([this] { Begin({.apart = {}, .failure = std::chrono::hours(1)}); });
   engine_.Change([](auto& says) { says.errors = {{"/dev/acme1", ENOENT}}; });
   Follow();
   WaitFor(State::kFailed);
