@@ -2,6 +2,8 @@
 left. Needs root; runs in a mount namespace with its own /etc and /run."""
 import os
 import re
+import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -123,6 +125,24 @@ def test_a_killed_agents_container_is_removed_by_the_next_one(host, containerd, 
     node.start_agent(host.entering)
     wait_toolkit(node, "passed", "a container opened")
     wait_until(lambda: not sandboxes(containerd), "what was left to be removed", seen=lambda: sandboxes(containerd))
+
+
+def test_the_waiting_program_ends_when_its_engine_asks_it_to(request, host):
+    """As the first process of a namespace, which no signal ends that it does not handle."""
+    program = request.config.getoption("--programs").resolve() / "penstock-probe"
+    waiting = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", program, "--wait", "3600"])
+    children = Path(f"/proc/{waiting.pid}/task/{waiting.pid}/children")
+
+    def ends() -> bool:
+        for child in children.read_text().split() if waiting.poll() is None else ():
+            os.kill(int(child), signal.SIGTERM)
+        return waiting.poll() is not None
+    try:
+        wait_until(ends, "the program to end")
+        assert waiting.returncode == 0
+    finally:
+        waiting.kill()
+        waiting.wait()
 
 
 def test_none_is_started_where_it_is_switched_off(host, containerd, make):

@@ -1,6 +1,7 @@
 #include "app/agent/container_check.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "api/cdi/registry.h"
@@ -16,8 +17,11 @@ using protocol::engine::cri::ProbeRun;
 
 /// A sandbox and a container take a few tenths of a second, and seconds on a machine that is busy.
 constexpr base::Duration kWithin = std::chrono::seconds(30);
-constexpr std::size_t kMostAnswer = 300;
-constexpr char kOwner[] = "agent", kContainerOff[] = "validation.container is off";
+constexpr std::size_t kMostAnswer = 300, kMostRead = 2000, kShortestId = 12;
+constexpr char kOwner[] = "agent", kContainerOff[] = "validation.container is off",
+               kNoAnswer[] = "it has not answered yet",
+               kChanging[] = "a change of devices is under way",
+               kOther[] = "something changed meanwhile";
 
 /// What the specifications of the folder promise to a container with these devices.
 base::Result<node::validate::PromisedFiles> Promised(const std::string& folder,
@@ -29,8 +33,35 @@ base::Result<node::validate::PromisedFiles> Promised(const std::string& folder,
   return node::validate::PromiseOf(edits);
 }
 
+/// Whether `devices` has one that is not among `others`.
+bool HasAnother(const std::vector<std::string>& devices, const std::vector<std::string>& others) {
+  return std::ranges::any_of(devices, [&](const std::string& device) {
+    return std::ranges::find(others, device) == others.end();
+  });
+}
+
+/// Without what differs each time, as ids of containers and processes do: at rest, the same error
+/// is the same text.
+std::string WithoutIds(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const bool process = result.ends_with("/proc/");
+    const std::string_view digits = process ? "0123456789" : "0123456789abcdefABCDEF";
+    std::size_t length = std::min(text.find_first_not_of(digits), text.size());
+    if (length >= (process ? 1 : kShortestId)) {
+      result += "…";
+    } else {
+      length = std::max<std::size_t>(length, 1);
+      result += text.substr(0, length);
+    }
+    text.remove_prefix(length);
+  }
+  return result;
+}
+
 std::string Shortened(const std::string& text) {
-  return base::Printable(text.substr(0, kMostAnswer));
+  const std::string all = WithoutIds(std::string_view(text).substr(0, kMostRead));
+  return base::Printable(base::Shortened(all, kMostAnswer));
 }
 
 }  // namespace
@@ -54,26 +85,52 @@ void ContainerCheck::Configure(const api::NodeConfig& config) {
   control_.Cancel(std::exchange(timer_, 0));
   control_.Cancel(std::exchange(patience_, 0));
   passed_.clear();
-  facts_ = {};
-  if (!enabled_) facts_ = {.state = State::kNotTried, .why = {kContainerOff}};
+  remark_.clear();
+  began_.reset();
+  next_ = {};
+  after_failure_.Reset();
+  after_nothing_.Reset();
+  // The step may have passed: only an agent that starts makes the node wait.
+  facts_ = {.state = State::kNotTried, .why = {enabled_ ? kNoAnswer : kContainerOff}};
 }
 
 void ContainerCheck::Follow(Target target, bool changing) {
+  if (changing) Abandon(kChanging);
+  const bool ended = std::exchange(changing_, changing) && !changing;
   if (!enabled_ || target.devices.empty()) return;
   Wait();
-  const std::string instance = target.start.instance + " " + target.instance;
+  const std::string instance =
+      target.start.instance + " " + target.instance + (target.by_annotation ? "by annotation" : "");
   target_ = std::move(target);
-  if (std::exchange(wanted_, instance) != instance) {
+  // One device less keeps none of the others from opening, but may have been the cause of a
+  // failure.
+  const bool other =
+      HasAnother(target_.devices, tried_devices_) ||
+      (facts_.state == State::kFailed && HasAnother(tried_devices_, target_.devices));
+  if (other) passed_.clear();
+  if (std::exchange(wanted_, instance) != instance || ended || other) {
     after_failure_.Reset();
+    after_nothing_.Reset();
     next_ = began_ ? std::min(next_, *began_ + times_.apart) : base::TimePoint{};
   }
   if (busy_ || passed_ == wanted_) return;
   if (changing) {
-    remark_ = "a change of devices is under way";
+    remark_ = kChanging;
     return;
   }
   if (control_.clock().Now() < next_) return AgainAt(next_);
   Begin();
+}
+
+void ContainerCheck::GiveUp() { Abandon(kOther); }
+
+/// What is left of it, the next one removes; its program ends with the call, or within a minute.
+void ContainerCheck::Abandon(const std::string& why) {
+  if (!busy_) return;
+  ++round_;
+  run_.reset();
+  busy_ = false;
+  if (enabled_) Undecided(why);
 }
 
 /// The first answer decides whether the node is ready, unless it takes too long.
@@ -83,7 +140,7 @@ void ContainerCheck::Wait() {
   patience_ = control_.PostAfter(times_.patience, [this] {
     patience_ = 0;
     if (facts_.state == State::kWaiting)
-      Show(State::kNotTried, {remark_.empty() ? "it has not answered yet" : remark_});
+      Show(State::kNotTried, {remark_.empty() ? kNoAnswer : remark_});
   });
 }
 
@@ -92,12 +149,15 @@ void ContainerCheck::Begin() {
   began_ = control_.clock().Now();
   next_ = *began_ + times_.apart;
   tried_ = wanted_;
-  refusal_.clear();
+  tried_devices_ = target_.devices;
+  compared_ = false;
   if (!os::Exists(target_.start.own_program))
     return Decide(State::kNotTried, {"there is no " + target_.start.own_program});
   const auto take = lifetime_.Guard(
-      [this](const base::Result<node::validate::PromisedFiles>& promised) { Try(promised); });
-  io_.Post([take, &control = control_, folder = target_.start.folder, devices = target_.devices] {
+      [this, round = ++round_](const base::Result<node::validate::PromisedFiles>& promised) {
+        if (round == round_) Try(promised);
+      });
+  io_.Post([take, &control = control_, folder = target_.start.folder, devices = tried_devices_] {
     control.Post([take, promised = Promised(folder, devices)] { take(promised); });
   });
 }
@@ -110,7 +170,8 @@ void ContainerCheck::Try(const base::Result<node::validate::PromisedFiles>& prom
   Run(true);
 }
 
-/// One without devices shows whether it is the devices that keep the other from starting.
+/// One without devices shows whether it is the devices that keep the other from starting. That one
+/// is tried once more: the kubelet may just have ended it.
 void ContainerCheck::Run(bool with_devices) {
   protocol::engine::cri::ProbeContainer container{.socket = target_.start.socket,
                                                   .program = target_.start.program,
@@ -119,7 +180,7 @@ void ContainerCheck::Run(bool with_devices) {
                                                   .owner = kOwner};
   if (with_devices) {
     container.files = promised_.paths();
-    container.cdi_devices = target_.devices;
+    container.cdi_devices = tried_devices_;
   }
   run_ = std::make_unique<ProbeRun>(
       control_, std::move(container), kWithin,
@@ -132,21 +193,24 @@ void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
   control_.Post([ended = std::shared_ptr<ProbeRun>(std::move(run_))] {});
   busy_ = enabled_;
   if (!busy_) return;
-  if (tried_ != wanted_) return Undecided("something changed meanwhile");
+  if (tried_ != wanted_) return Undecided(kOther);
   switch (answer.kind) {
-    case Kind::kImpossible: return Decide(State::kNotTried, {Shortened(answer.text)});
     case Kind::kNotTried: return Undecided(Shortened(answer.text));
     case Kind::kRefused:
       if (!with_devices)
         return Undecided("also one without devices does not start: " + Shortened(answer.text));
-      refusal_ = Shortened(answer.text);
-      return Run(false);
+      if (!compared_) return Run(false);
+      return Decide(State::kFailed,
+                    {"a container with the devices does not start: " + Shortened(answer.text)});
     case Kind::kAnswered: break;
   }
-  if (!with_devices)
-    return Decide(State::kFailed, {"a container with the devices does not start: " + refusal_});
-  std::vector<std::string> why = node::validate::WhyNotOpen(promised_, answer.text);
-  if (!why.empty()) return Decide(State::kFailed, std::move(why));
+  if (!with_devices) {
+    compared_ = true;
+    return Run(true);
+  }
+  auto why = node::validate::WhyNotOpen(promised_, answer.text);
+  if (!why.ok()) return Undecided(why.error().message());
+  if (!why->empty()) return Decide(State::kFailed, *std::move(why));
   Decide(State::kOpened, {});
 }
 
@@ -167,9 +231,9 @@ void ContainerCheck::Decide(State state, std::vector<std::string> why) {
 /// What was found before holds.
 void ContainerCheck::Undecided(std::string why) {
   busy_ = false;
-  remark_ = std::move(why);
   next_ = control_.clock().Now() + after_nothing_.Next();
-  base::Log(base::kInfo, "no container tried the devices", {{"why", remark_}});
+  if (std::exchange(remark_, std::move(why)) != remark_)
+    base::Log(base::kInfo, "no container tried the devices", {{"why", remark_}});
   if (facts_.state == State::kNotTried) facts_.why = {remark_};
   changed_();
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -67,13 +68,18 @@ class ContainerCheck {
   void Configure(const api::NodeConfig& config);
 
   /// Call with each report while all that a container needs is there. `changing`: a change of
-  /// devices or drivers is under way, and none is started meanwhile.
+  /// devices or drivers is under way, and none is started meanwhile; one that runs is given up, and
+  /// a failure is tried again as soon as the change has ended.
   void Follow(Target target, bool changing);
+
+  /// Call with each other report: a container that runs shows nothing any more, and is given up.
+  void GiveUp();
 
   const node::validate::ContainerFacts& facts() const { return facts_; }
 
  private:
   using State = node::validate::ContainerFacts::State;
+  void Abandon(const std::string& why);
   void Wait();
   void Begin();
   void Try(const base::Result<node::validate::PromisedFiles>& promised);
@@ -92,10 +98,13 @@ class ContainerCheck {
   Target target_;
   std::string wanted_, tried_, passed_;  // instances: of the target, of the last container, and of
                                          // the last one that opened all
+  std::vector<std::string> tried_devices_;
+  bool changing_ = false;
   bool busy_ = false;
+  std::uint64_t round_ = 0;  // of what is busy; a former one has been given up
   std::unique_ptr<protocol::engine::cri::ProbeRun> run_;
   node::validate::PromisedFiles promised_;
-  std::string refusal_;  // of the container with devices, while one without is tried
+  bool compared_ = false;  // one without devices has started
   std::optional<base::TimePoint> began_;
   base::TimePoint next_{};  // no container before that
   base::Backoff after_failure_, after_nothing_;

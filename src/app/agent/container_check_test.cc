@@ -66,14 +66,18 @@ class ContainerCheckTest : public testing::Test {
                       .program = "/opt/penstock-probe",
                       .installed = true,
                       .instance = engine_instance_},
-            .devices = {"k8s.device-plugin.acme.com/gpu=A", "k8s.device-plugin.acme.com/gpu=B"},
+            .devices = devices_,
+            .by_annotation = by_annotation_,
             .instance = driver_instance_};
   }
 
   /// As the agent: makes a report after each change.
   void Changed() {
     ++changes_;
-    if (follows_) control_.Post([this] { check_->Follow(Target(), changing_); });
+    if (!follows_) return;
+    control_.Post([this] {
+      if (check_) check_->Follow(Target(), changing_);
+    });
   }
 
   void Follow() {
@@ -107,7 +111,9 @@ class ContainerCheckTest : public testing::Test {
   const std::string socket_ = folder_ / "c.sock";
   FakeEngine engine_{socket_};
   std::string engine_instance_ = "1", driver_instance_ = "1";
-  bool changing_ = false, follows_ = false;
+  std::vector<std::string> devices_ = {"k8s.device-plugin.acme.com/gpu=A",
+                                       "k8s.device-plugin.acme.com/gpu=B"};
+  bool by_annotation_ = false, changing_ = false, follows_ = false;
   int changes_ = 0;
   os::Loop control_{"control"}, io_{"io"};
   std::optional<ContainerCheck> check_;
@@ -165,6 +171,40 @@ TEST_F(ContainerCheckTest, AfterEachChangeOneIsStarted) {
   EXPECT_TRUE(os::Eventually([&] { return engine_.containers().size() == containers; }));
 }
 
+TEST_F(ContainerCheckTest, AnotherDeviceOrAnotherWayToNameThemIsTriedAndOneDeviceLessIsNot) {
+  OnLoop([this] {
+    Begin({.apart = base::Duration::zero()});
+    devices_ = {"k8s.device-plugin.acme.com/gpu=A"};
+  });
+  const auto with = [this](std::vector<std::string> devices, bool by_annotation) {
+    OnLoop([&] {
+      devices_ = std::move(devices);
+      by_annotation_ = by_annotation;
+    });
+    Follow();
+    EXPECT_TRUE(os::Eventually([this] { return engine_.sandboxes() == 0; }));
+  };
+  Follow();
+  EXPECT_EQ(WaitFor(State::kOpened).opened, 2u);
+  with({"k8s.device-plugin.acme.com/gpu=A", "k8s.device-plugin.acme.com/gpu=B"}, false);
+  EXPECT_TRUE(os::Eventually([this] { return Facts().opened == 3; }));
+  with({"k8s.device-plugin.acme.com/gpu=B"}, false);
+  with({"k8s.device-plugin.acme.com/gpu=B"}, true);
+  EXPECT_TRUE(os::Eventually([this] { return Facts().opened == 2; }));
+  ASSERT_THAT(engine_.containers(), SizeIs(3));
+  EXPECT_THAT(engine_.containers()[2].annotations, HasSubstr("gpu=B"));
+}
+
+TEST_F(ContainerCheckTest, AFailureIsTriedAgainAtOnceWithoutADeviceThatIsGone) {
+  OnLoop([this] { Begin({.apart = {}, .failure = std::chrono::hours(1)}); });
+  engine_.Change([](auto& says) { says.errors = {{"/dev/acme1", EIO}}; });
+  Follow();
+  WaitFor(State::kFailed);
+  OnLoop([this] { devices_.pop_back(); });
+  Follow();
+  WaitFor(State::kOpened);
+}
+
 TEST_F(ContainerCheckTest, ChangesThatFollowEachOtherHaveOneContainer) {
   Follow();
   WaitFor(State::kOpened);
@@ -198,8 +238,25 @@ TEST_F(ContainerCheckTest, AnEngineThatRefusesTheDevicesIsAFailureAndOneThatRefu
   Follow();
   EXPECT_THAT(WaitFor(State::kFailed).why,
               ElementsAre(HasSubstr("does not start: unresolvable CDI devices")));
-  ASSERT_THAT(engine_.containers(), SizeIs(2));
+  ASSERT_THAT(engine_.containers(), SizeIs(3));
   EXPECT_THAT(engine_.containers()[1].devices, IsEmpty()) << "to see whether another one starts";
+  EXPECT_THAT(engine_.containers()[2].devices, SizeIs(2)) << "to see whether it was chance";
+}
+
+TEST_F(ContainerCheckTest, AReasonIsTheSameEachTime) {
+  engine_.Change([](auto& says) {
+    says.refuses = "sandbox 0123456789abcdef: open /proc/4711/ns/net: abcdef0 is no id";
+  });
+  Follow();
+  EXPECT_THAT(WaitFor(State::kFailed).why,
+              ElementsAre(HasSubstr(": sandbox …: open /proc/…/ns/net: abcdef0 is no id")));
+}
+
+TEST_F(ContainerCheckTest, OneRefusalIsNoFailure) {
+  engine_.Change([](auto& says) { says.refuses_once = "task does not exist"; });
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_THAT(engine_.containers(), SizeIs(3));
 }
 
 TEST_F(ContainerCheckTest, AnEngineThatStartsNoContainerSaysNothingAboutTheDevices) {
@@ -231,11 +288,62 @@ TEST_F(ContainerCheckTest, NoneIsStartedWhileDevicesAreChanged) {
   WaitFor(State::kOpened);
 }
 
-TEST_F(ContainerCheckTest, WithoutAnImageOrTheProgramItIsSaidAndNotTriedAgain) {
+TEST_F(ContainerCheckTest, OneThatRunsWhenAChangeBeginsIsGivenUpAndTriedAgainAfterIt) {
+  BeginQuick();
+  engine_.Change([](auto& says) {
+    says.errors = {{"/dev/acme1", ENOENT}};
+    says.slow = true;
+  });
+  Follow();
+  EXPECT_TRUE(os::Eventually([this] { return engine_.waiting() == 1; }));
+  OnLoop([this] { changing_ = true; });
+  Follow();
+  engine_.Change([](auto& says) { says = {}; });
+  EXPECT_THAT(WaitFor(State::kNotTried).why, ElementsAre("a change of devices is under way"));
+  EXPECT_THAT(engine_.containers(), SizeIs(1));
+  OnLoop([this] { changing_ = false; });
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_THAT(engine_.containers(), SizeIs(2));
+  EXPECT_TRUE(os::Eventually([this] { return engine_.sandboxes() == 0; }));
+}
+
+TEST_F(ContainerCheckTest, OneThatRunsWhenItsNeedsAreGoneIsGivenUp) {
+  engine_.Change([](auto& says) { says.slow = true; });
+  OnLoop([this] { check_->Follow(Target(), false); });
+  EXPECT_TRUE(os::Eventually([this] { return engine_.waiting() == 1; }));
+  OnLoop([this] { check_->GiveUp(); });
+  engine_.Change([](auto& says) { says = {}; });
+  EXPECT_TRUE(os::Eventually([this] { return engine_.waiting() == 0; }));
+  EXPECT_NE(Facts().state, State::kOpened);
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_THAT(engine_.containers(), SizeIs(2));
+}
+
+TEST_F(ContainerCheckTest, AFailureIsTriedAgainAsSoonAsAChangeHasEnded) {
+  OnLoop([this] { Begin({.apart = {}, .failure = std::chrono::hours(1)}); });
+  engine_.Change([](auto& says) { says.errors = {{"/dev/acme1", ENOENT}}; });
+  Follow();
+  WaitFor(State::kFailed);
+  engine_.Change([](auto& says) { says = {}; });
+  for (const bool changing : {true, false}) {
+    OnLoop([&] { changing_ = changing; });
+    Follow();
+  }
+  WaitFor(State::kOpened);
+}
+
+TEST_F(ContainerCheckTest, WithoutAnImageItIsSaidAndTriedAgain) {
+  BeginQuick();
   engine_.Change([](auto& says) { says.pinned = false; });
   Follow();
   EXPECT_THAT(WaitFor(State::kNotTried).why, ElementsAre(HasSubstr("no image")));
-  OnLoop([this] { Begin({}); });
+  engine_.Change([](auto& says) { says.pinned = true; });
+  WaitFor(State::kOpened);
+}
+
+TEST_F(ContainerCheckTest, WithoutTheProgramItIsSaidAndNotTriedAgain) {
   std::filesystem::remove(folder_ / "penstock-probe");
   Follow();
   EXPECT_THAT(WaitFor(State::kNotTried).why,
@@ -273,8 +381,17 @@ TEST_F(ContainerCheckTest, CanBeSwitchedOffAndOn) {
   EXPECT_THAT(engine_.containers(), IsEmpty());
   config.validation.container = true;
   OnLoop([&] { check_->Configure(config); });
+  EXPECT_EQ(Facts().state, State::kNotTried) << "a step that has passed waits for nothing";
+  EXPECT_THAT(Facts().why, ElementsAre("it has not answered yet"));
   Follow();
   WaitFor(State::kOpened);
+  for (const bool on : {false, true}) {
+    config.validation.container = on;
+    OnLoop([&] { check_->Configure(config); });
+  }
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_THAT(engine_.containers(), SizeIs(2)) << "at once, not half a minute later";
 }
 
 }  // namespace

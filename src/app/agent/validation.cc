@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/cdi/spec.h"
 #include "app/devices/paths.h"
 #include "backend/all.h"
 #include "base/core/strings.h"
@@ -52,7 +53,8 @@ ContainerCheck::Target TargetOf(const api::Report& report,
     const device::Dialect* dialect = backend::FindDialect(device.vendor);
     if (dialect != nullptr && device.health_state == "healthy" && device.parts == 0 &&
         named.contains(device.id))
-      target.devices.push_back(node::cdi::KubeletKind(dialect->cdi_kind()) + "=" + device.id);
+      target.devices.push_back(node::cdi::KubeletKind(dialect->cdi_kind()) + "=" +
+                               api::cdi::DeviceNameOf(device.id));
   }
   const auto kubelet = std::ranges::find(report.allocators, node::share::kKubeletAllocator,
                                          &api::AllocatorReport::name);
@@ -205,6 +207,8 @@ std::vector<api::ValidationStep> Validation::Judge(const api::Report& report,
     container_.Follow(
         TargetOf(report, *inventory, *std::move(containers.start), *inputs.toolkit.named),
         containers.changing);
+  else
+    container_.GiveUp();
   inputs.container = container_.facts();
   std::vector<api::ValidationStep> steps = node::validate::Validate(report, inputs);
   if (serves_ && CanCompute(steps)) compute_.Follow(report, *inventory);

@@ -2,9 +2,11 @@
 // with ERRNO 0 where it opened. The agent and `penstock runtime doctor --prove` start it inside a
 // container to learn what a program there may open. Changes nothing.
 //
-// penstock-probe --wait SECONDS: keeps a container alive meanwhile. As the first process of its
-// namespace it would not be ended by a signal of a timer.
+// penstock-probe --wait SECONDS: keeps a container alive meanwhile, or until SIGTERM. As the first
+// process of its namespace it would not be ended by a signal of a timer, nor by one that it does
+// not handle; engines wait for that, CRI-O 10 seconds.
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +17,7 @@
 namespace {
 
 int Wait(const char* seconds) {
+  std::signal(SIGTERM, [](int) { ::_exit(0); });
   auto left = static_cast<unsigned>(std::strtoul(seconds, nullptr, 10));
   while (left > 0) left = ::sleep(left);
   return 0;

@@ -54,14 +54,16 @@ PromisedFiles PromiseOf(const api::cdi::CdiEdits& edits) {
   return promised;
 }
 
-std::vector<std::string> WhyNotOpen(const PromisedFiles& promised, std::string_view output) {
+base::Result<std::vector<std::string>> WhyNotOpen(const PromisedFiles& promised,
+                                                  std::string_view output) {
   const auto answers = AnswersIn(output, promised);
+  if (answers.size() != promised.files.size())
+    return base::Error(base::Code::kUnavailable, "the answer is not complete");
   std::vector<std::string> reasons;
   for (const bool devices : {true, false}) {
     for (const auto& [file, device] : promised.files) {
       if (device != devices) continue;
-      const auto answer = answers.find(file);
-      const int error = answer == answers.end() ? EIO : answer->second;
+      const int error = answers.at(file);
       if (!IsOpen(error)) reasons.push_back(WhyNot(file, device, error));
     }
   }

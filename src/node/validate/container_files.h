@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/cdi/spec.h"
+#include "base/core/result.h"
 
 namespace penstock::node::validate {
 
@@ -22,9 +23,10 @@ struct PromisedFiles {
 PromisedFiles PromiseOf(const api::cdi::CdiEdits& edits);
 
 /// Why files of the container cannot be opened, one clause for each, the device files first; empty:
-/// all can. `output` is penstock-probe's: a line "ERRNO FILE" for each file. A file that it does
-/// not name cannot be opened; a line of another file is passed over. A device file without hardware
-/// (ENXIO, ENODEV) and a device in exclusive use (EBUSY) are there, and access is allowed.
-std::vector<std::string> WhyNotOpen(const PromisedFiles& promised, std::string_view output);
+/// all can. `output` is penstock-probe's: a line "ERRNO FILE" for each file. kUnavailable where one
+/// has no line; a line of another file is passed over. A device file without hardware (ENXIO,
+/// ENODEV) and a device in exclusive use (EBUSY) are there, and access is allowed.
+base::Result<std::vector<std::string>> WhyNotOpen(const PromisedFiles& promised,
+                                                  std::string_view output);
 
 }  // namespace penstock::node::validate

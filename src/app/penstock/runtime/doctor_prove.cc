@@ -94,7 +94,9 @@ std::vector<analysis::DoctorFinding> FindingsOf(const std::string& about,
     return analysis::DoctorFinding{about, verdict, why, "", {}, {}};
   };
   std::vector<analysis::DoctorFinding> findings;
-  for (const std::string& why : node::validate::WhyNotOpen(promised, output))
+  const auto reasons = node::validate::WhyNotOpen(promised, output);
+  if (!reasons.ok()) return {finding(analysis::FindingState::kUnknown, reasons.error().message())};
+  for (const std::string& why : *reasons)
     findings.push_back(finding(analysis::FindingState::kBad, why));
   const std::size_t devices = promised.devices();
   if (findings.empty())

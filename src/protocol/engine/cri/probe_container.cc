@@ -64,18 +64,15 @@ void Call(Runtime* methods, Context* context, const v1::ExecSyncRequest* request
   methods->ExecSync(context, request, response, std::move(finished));
 }
 
-/// The image of sandboxes, which the engine would pull where it is not there; of an engine that
-/// does not name it, the smallest of those that it keeps from garbage collection. By id: a name may
-/// get another image later. Which one it is does not matter: nothing of it is executed.
+/// The image of sandboxes; where the engine does not name it, or by a name that no image has, the
+/// smallest of those that it keeps from garbage collection. By id: a name may get another image
+/// later. Which one it is does not matter: nothing of it is executed.
 std::string ChooseImage(const v1::ListImagesResponse& list, const std::string& of_sandboxes) {
   const v1::Image* chosen = nullptr;
   for (const v1::Image& image : list.images()) {
-    if (!of_sandboxes.empty() &&
-        std::ranges::find(image.repo_tags(), of_sandboxes) != image.repo_tags().end())
-      return image.id();
-    if (of_sandboxes.empty() && image.pinned() &&
-        (chosen == nullptr || image.size() < chosen->size()))
-      chosen = &image;
+    for (const auto* names : {&image.repo_tags(), &image.repo_digests()})
+      if (std::ranges::find(*names, of_sandboxes) != names->end()) return image.id();
+    if (image.pinned() && (chosen == nullptr || image.size() < chosen->size())) chosen = &image;
   }
   return chosen == nullptr ? "" : chosen->id();
 }
@@ -138,7 +135,7 @@ class ProbeRun::Steps {
         v1::ListImagesRequest(), [this](const v1::ListImagesResponse& list) {
           container_.image = ChooseImage(list, settings_.image);
           if (!container_.image.empty()) return RemoveFormer();
-          End({Kind::kImpossible, "the engine reports no image of its own to start it from"});
+          End({Kind::kNotTried, "the engine reports no image of its own to start it from"});
         });
   }
 
@@ -149,9 +146,11 @@ class ProbeRun::Steps {
     Ask<v1::RuntimeService, v1::ListPodSandboxResponse>(
         std::move(request), [this](const v1::ListPodSandboxResponse& list) {
           for (const v1::PodSandbox& one : list.items()) {
-            // An engine that does not know the selector would list all.
+            // An engine that does not know the selector would list all. Labels may be those of a
+            // user's pod, its uid is the API server's.
             const auto owner = one.labels().find(kOwner);
-            if (owner != one.labels().end() && owner->second == container_.owner)
+            if (owner != one.labels().end() && owner->second == container_.owner &&
+                one.metadata().uid().starts_with(kName))
               former_.push_back(one.id());
           }
           RemoveNext();
@@ -223,7 +222,10 @@ class ProbeRun::Steps {
         *config.mutable_linux()->mutable_security_context();
     security.mutable_namespace_options()->set_network(v1::NODE);
     security.mutable_namespace_options()->set_pid(v1::CONTAINER);
+    // Engines drop first. Ordinary containers have the other one: a device file may belong to
+    // another user (NVreg_DeviceFileUID).
     security.mutable_capabilities()->add_drop_capabilities("ALL");
+    security.mutable_capabilities()->add_add_capabilities("DAC_OVERRIDE");
     // Root, whatever the image says: files of devices may belong to root alone.
     security.mutable_run_as_user()->set_value(0);
     security.mutable_run_as_group()->set_value(0);

@@ -29,16 +29,15 @@ struct ProbeContainer {
 
 struct ProbeAnswer {
   enum class Kind {
-    kAnswered,    ///< `text` is the probe's output
-    kRefused,     ///< the engine does not create or start this container; `text`: its error
-    kNotTried,    ///< it did not come to that, or another program ended the container; `text`: why
-    kImpossible,  ///< likewise, and so it will be with this engine: no image is there
+    kAnswered,  ///< `text` is the probe's output
+    kRefused,   ///< the engine does not create or start this container; `text`: its error
+    kNotTried,  ///< it did not come to that, or another program ended the container; `text`: why
   };
   Kind kind = Kind::kNotTried;
   std::string text;
 };
 
-/// One run on the machine's own network, as a user without capabilities who cannot write. The
+/// One run on the machine's own network, as root with CAP_DAC_OVERRIDE alone, who cannot write. The
 /// container and its sandbox are removed before the answer; one whose caller has gone ends by
 /// itself within a minute. Nothing is pulled.
 class ProbeRun {

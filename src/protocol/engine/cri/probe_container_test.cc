@@ -90,16 +90,22 @@ TEST_F(ProbeContainerTest, WhatTheEngineRefusesIsToldFromWhatAnotherProgramEnded
 
 TEST_F(ProbeContainerTest, WithoutAnImageOfTheEngineNoneIsTaken) {
   engine_.Change([](auto& says) { says.pinned = false; });
-  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kImpossible);
+  const ProbeAnswer answer = Run();
+  EXPECT_EQ(answer.kind, ProbeAnswer::Kind::kNotTried);
+  EXPECT_EQ(answer.text, "the engine reports no image of its own to start it from");
   EXPECT_THAT(engine_.containers(), IsEmpty());
   engine_.Change(
       [](auto& says) { says.config = R"({"sandboxImage":"registry.k8s.io/pause:3.8"})"; });
   EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kAnswered) << "that it names itself";
-  engine_.Change([](auto& says) {
-    says.pinned = true;
-    says.config = R"({"sandboxImage":"registry.k8s.io/pause:3.9"})";
-  });
-  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kImpossible) << "the engine would pull it";
+  engine_.Change(
+      [](auto& says) { says.config = R"({"sandboxImage":"registry.k8s.io/pause@sha256:p"})"; });
+  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kAnswered) << "by its digest";
+  engine_.Change(
+      [](auto& says) { says.config = R"({"sandboxImage":"registry.k8s.io/pause:3.9"})"; });
+  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kNotTried) << "the engine would pull it";
+  engine_.Change([](auto& says) { says.pinned = true; });
+  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kAnswered) << "of the image that it keeps";
+  EXPECT_EQ(engine_.containers().back().image, "sha256:pause");
 }
 
 TEST_F(ProbeContainerTest, RemovesWhatAFormerRunOfItsOwnerLeft) {
@@ -108,6 +114,12 @@ TEST_F(ProbeContainerTest, RemovesWhatAFormerRunOfItsOwnerLeft) {
   Run({.owner = "agent"});
   EXPECT_EQ(engine_.containers()[0].owner, "agent");
   EXPECT_EQ(engine_.sandboxes(), 1u) << "that of the other";
+}
+
+TEST_F(ProbeContainerTest, APodThatAUserLabelledLikeThatIsLeftAlone) {
+  engine_.Leave("agent", "0f2c3f0e-6e0a-4a5b-9a55-3a1c2b7d9e11");
+  EXPECT_EQ(Run({.owner = "agent"}).kind, ProbeAnswer::Kind::kAnswered);
+  EXPECT_EQ(engine_.sandboxes(), 1u);
 }
 
 TEST_F(ProbeContainerTest, FailsWhereNoOneListens) {

@@ -2,6 +2,7 @@
 #include "protocol/engine/cri/fake/fake_engine.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <filesystem>
 #include <future>
 #include <mutex>
@@ -25,6 +26,8 @@ constexpr char kSandboxImage[] = "registry.k8s.io/pause:3.8";
 /// What is kept while the engine restarts, as by a real one.
 struct Kept {
   std::mutex mutex;
+  std::condition_variable changed;
+  int waiting = 0;
   FakeEngine::Says says;
   std::map<std::string, v1::PodSandbox> sandboxes;
   std::map<std::string, v1::PodSandboxConfig> configs;
@@ -45,6 +48,7 @@ class ImagesService final : public v1::ImageService::Service {
     v1::Image& image = *response->add_images();
     image.set_id("sha256:pause");
     image.add_repo_tags(kSandboxImage);
+    image.add_repo_digests("registry.k8s.io/pause@sha256:p");
     image.set_size(2);
     image.set_pinned(kept_.says.pinned);
     return grpc::Status::OK;
@@ -88,6 +92,7 @@ class Service final : public v1::RuntimeService::Service {
     const std::string id = "sandbox-" + request->config().metadata().uid();
     v1::PodSandbox& sandbox = kept_.sandboxes[id];
     sandbox.set_id(id);
+    *sandbox.mutable_metadata() = request->config().metadata();
     *sandbox.mutable_labels() = request->config().labels();
     kept_.configs[id] = request->config();
     response->set_pod_sandbox_id(id);
@@ -117,7 +122,7 @@ class Service final : public v1::RuntimeService::Service {
   grpc::Status CreateContainer(grpc::ServerContext*, const v1::CreateContainerRequest* request,
                                v1::CreateContainerResponse* response) override {
     const std::lock_guard lock(kept_.mutex);
-    const FakeEngine::Says& says = kept_.says;
+    FakeEngine::Says& says = kept_.says;
     FakeEngine::Container container = ContainerOf(*request);
     const bool with_devices = !container.devices.empty() || !container.annotations.empty();
     response->set_container_id(std::to_string(kept_.containers.size()));
@@ -127,6 +132,8 @@ class Service final : public v1::RuntimeService::Service {
       return {grpc::StatusCode::UNKNOWN, "sandbox container is not running"};
     }
     if (!says.refuses_all.empty()) return {grpc::StatusCode::UNKNOWN, says.refuses_all};
+    if (with_devices && !says.refuses_once.empty())
+      return {grpc::StatusCode::UNKNOWN, std::exchange(says.refuses_once, "")};
     if (with_devices && !says.refuses.empty()) return {grpc::StatusCode::UNKNOWN, says.refuses};
     return grpc::Status::OK;
   }
@@ -138,15 +145,17 @@ class Service final : public v1::RuntimeService::Service {
 
   grpc::Status ExecSync(grpc::ServerContext*, const v1::ExecSyncRequest* request,
                         v1::ExecSyncResponse* response) override {
-    const std::lock_guard lock(kept_.mutex);
-    FakeEngine::Container& container = kept_.containers.at(std::stoul(request->container_id()));
+    std::unique_lock lock(kept_.mutex);
     for (int i = 1; i < request->cmd_size(); ++i) {
       const std::string& file = request->cmd(i);
-      container.files.push_back(file);
+      kept_.containers.at(std::stoul(request->container_id())).files.push_back(file);
       const auto error = kept_.says.errors.find(file);
       const int number = error == kept_.says.errors.end() ? 0 : error->second;
       response->mutable_stdout()->append(std::to_string(number) + " " + file + "\n");
     }
+    ++kept_.waiting;
+    kept_.changed.wait(lock, [this] { return !kept_.says.slow; });
+    --kept_.waiting;
     return grpc::Status::OK;
   }
 
@@ -181,6 +190,8 @@ class Service final : public v1::RuntimeService::Service {
     const auto& security = config.linux().security_context();
     container.confined = security.capabilities().drop_capabilities_size() == 1 &&
                          security.capabilities().drop_capabilities(0) == "ALL" &&
+                         security.capabilities().add_capabilities_size() == 1 &&
+                         security.capabilities().add_capabilities(0) == "DAC_OVERRIDE" &&
                          security.readonly_rootfs() && security.no_new_privs() &&
                          security.has_run_as_user() && config.mounts(0).readonly() &&
                          security.namespace_options().network() == v1::NODE;
@@ -225,6 +236,7 @@ void FakeEngine::Start(Says says) {
 
 void FakeEngine::Stop() {
   if (!state_->server) return;
+  Change([](Says& says) { says.slow = false; });
   state_->service->End();
   state_->server->Shutdown(std::chrono::system_clock::now());
   state_->server.reset();
@@ -234,6 +246,7 @@ void FakeEngine::Stop() {
 void FakeEngine::Change(const std::function<void(Says&)>& change) {
   const std::lock_guard lock(state_->kept.mutex);
   change(state_->kept.says);
+  state_->kept.changed.notify_all();
 }
 
 int FakeEngine::asked() const { return state_->asked; }
@@ -243,16 +256,23 @@ std::vector<FakeEngine::Container> FakeEngine::containers() const {
   return state_->kept.containers;
 }
 
+int FakeEngine::waiting() const {
+  const std::lock_guard lock(state_->kept.mutex);
+  return state_->kept.waiting;
+}
+
 std::size_t FakeEngine::sandboxes() const {
   const std::lock_guard lock(state_->kept.mutex);
   return state_->kept.sandboxes.size();
 }
 
-void FakeEngine::Leave(const std::string& owner) {
+void FakeEngine::Leave(const std::string& owner, const std::string& uid) {
   const std::lock_guard lock(state_->kept.mutex);
-  const std::string id = "left-" + owner;
-  state_->kept.sandboxes[id].set_id(id);
-  (*state_->kept.sandboxes[id].mutable_labels())[kOwner] = owner;
+  const std::string id = "left-" + owner + "-" + uid;
+  v1::PodSandbox& sandbox = state_->kept.sandboxes[id];
+  sandbox.set_id(id);
+  sandbox.mutable_metadata()->set_uid(uid);
+  (*sandbox.mutable_labels())[kOwner] = owner;
 }
 
 }  // namespace penstock::protocol::engine::cri

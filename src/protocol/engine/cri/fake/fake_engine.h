@@ -20,7 +20,9 @@ class FakeEngine {
     bool silent = false;           ///< it accepts calls and never answers
     bool pinned = true;            ///< it says that the image of its sandboxes is kept
     std::string refuses;           ///< the error of a container with CDI devices
+    std::string refuses_once;      ///< likewise, of the next one alone
     std::string refuses_all;       ///< the error of every container
+    bool slow = false;             ///< what the program says is kept until a change
     bool ends_sandboxes = false;   ///< as a kubelet that finds them: before the container is made
     std::map<std::string, int> errors;  ///< of files that do not open in a container: errno
   };
@@ -31,7 +33,7 @@ class FakeEngine {
     std::string annotations;           ///< "KEY=VALUE"
     std::vector<std::string> files;    ///< that the program in it was asked to open
     std::string cgroup_parent, owner;  ///< of its sandbox
-    bool confined = false;             ///< no capabilities, nothing to write, no other network
+    bool confined = false;             ///< one capability, nothing to write, no other network
   };
   explicit FakeEngine(std::string socket);
   ~FakeEngine();
@@ -46,10 +48,12 @@ class FakeEngine {
   int asked() const;
   /// The containers that it was asked to create since construction.
   std::vector<Container> containers() const;
+  /// How many programs have been started whose output is kept.
+  int waiting() const;
   /// How many sandboxes exist.
   std::size_t sandboxes() const;
-  /// Adds one, as a former run would have left it.
-  void Leave(const std::string& owner);
+  /// Adds one with this label and uid, as a former run would have left it.
+  void Leave(const std::string& owner, const std::string& uid = "penstock-proof1");
 
  private:
   struct State;
