@@ -81,6 +81,7 @@ ContainerCheck::~ContainerCheck() {
 }
 
 void ContainerCheck::Configure(const api::NodeConfig& config) {
+  log_folder_ = config.paths.state_dir;
   if (std::exchange(enabled_, config.validation.container) == enabled_) return;
   control_.Cancel(std::exchange(timer_, 0));
   control_.Cancel(std::exchange(patience_, 0));
@@ -151,6 +152,8 @@ void ContainerCheck::Begin() {
   tried_ = wanted_;
   tried_devices_ = target_.devices;
   compared_ = false;
+  if (!log_folder_.starts_with('/'))
+    return Decide(State::kNotTried, {"paths.stateDir is no folder of the machine"});
   if (!os::Exists(target_.start.own_program))
     return Decide(State::kNotTried, {"there is no " + target_.start.own_program});
   const auto take = lifetime_.Guard(
@@ -175,6 +178,7 @@ void ContainerCheck::Try(const base::Result<node::validate::PromisedFiles>& prom
 void ContainerCheck::Run(bool with_devices) {
   protocol::engine::cri::ProbeContainer container{.socket = target_.start.socket,
                                                   .program = target_.start.program,
+                                                  .log_folder = log_folder_,
                                                   .by_annotation = target_.by_annotation,
                                                   .relabel = target_.start.installed,
                                                   .owner = kOwner};

@@ -95,6 +95,7 @@ class ContainerCheck {
   const std::function<void()> changed_;
   const Times times_;
   bool enabled_ = true;
+  std::string log_folder_;
   Target target_;
   std::string wanted_, tried_, passed_;  // instances: of the target, of the last container, and of
                                          // the last one that opened all

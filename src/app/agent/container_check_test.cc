@@ -49,6 +49,7 @@ class ContainerCheckTest : public testing::Test {
   void Begin(const ContainerCheck::Times& times) {
     check_.emplace(
         control_, io_, [this] { Changed(); }, times);
+    check_->Configure(api::NodeConfig());
   }
 
   /// Times that show what follows in a short time.

@@ -115,7 +115,7 @@ std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
   for (const char* name :
        {"configuration.json", "ledger.json", "health.json", "health-marks.json", "doors.json",
         "changes.json", "layout.json", "layout-amd.json", "parts.json", "services.json",
-        "queue.json", "usage.json", "usage-end.json", "agent.log"})
+        "queue.json", "usage.json", "usage-end.json", "agent.log", "penstock-proof.log"})
     add(config.paths.state_dir + "/" + name);
   for (const std::string& file : node::usage::RecordFiles(OwnRecords(config)).List()) add(file);
   if (!config.labels.features_file.empty()) add(config.labels.features_file);

@@ -40,6 +40,7 @@ class CleanHostTest : public testing::Test {
       folder_.Write(std::string("cdi/") + file, "{}");
     for (const char* program : {"penstock-hook", "penstock-runtime", "penstock-probe"})
       folder_.Write(std::string("state/bin/") + program, "");
+    folder_.Write("state/penstock-proof.log", "");
     folder_.Write("run/agent.lock", "1\n");
     LockMode(0600);
     folder_.Write("features.d/penstock", "nvidia.com/gpu.count=8\n");
@@ -57,7 +58,7 @@ class CleanHostTest : public testing::Test {
 
 TEST_F(CleanHostTest, LeavesNothingOfAnAgentThatHasEnded) {
   AgentWasHere();
-  EXPECT_EQ(LeftOnHost(config_).size(), 21u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 23u);
   LockMode(0644);  // as written by 0.1.0
   const auto outcome = Must(CleanHost(config_, false));
   EXPECT_THAT(outcome.failures, IsEmpty());
@@ -99,7 +100,7 @@ TEST_F(CleanHostTest, SaysInADryRunWhatItWouldRemove) {
   AgentWasHere();
   const auto outcome = Must(CleanHost(config_, true));
   EXPECT_THAT(outcome.removed, Contains(folder_ / "state/ledger.json"));
-  EXPECT_EQ(LeftOnHost(config_).size(), 21u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 23u);
 }
 
 TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
@@ -108,7 +109,7 @@ TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
   const base::Error outcome = CleanHost(config_, false).error();
   EXPECT_EQ(outcome.code(), base::Code::kFailedPrecondition);
   EXPECT_THAT(outcome.message(), HasSubstr(std::to_string(getpid())));
-  EXPECT_EQ(LeftOnHost(config_).size(), 21u);
+  EXPECT_EQ(LeftOnHost(config_).size(), 23u);
 }
 
 /// A service manager in whose place a script writes what it is asked.

@@ -123,9 +123,11 @@ base::Result<std::string> RunByPodman(const Proof& proof, const PromisedFiles& p
 /// Starts the container as the kubelet does: with the kubelet's calls to the engine.
 base::Result<std::string> RunLikeKubelet(const analysis::EngineState& engine, const Proof& proof,
                                          const PromisedFiles& promised, const std::string& probe) {
+  ASSIGN(const Root logs, Root::Make());
   return protocol::engine::cri::RunContainer({.socket = engine.socket,
                                               .image = proof.image,
                                               .program = probe,
+                                              .log_folder = logs.path(),
                                               .files = promised.paths(),
                                               .cdi_devices = proof.devices},
                                              kPodPatience);

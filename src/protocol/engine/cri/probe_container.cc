@@ -171,6 +171,7 @@ class ProbeRun::Steps {
     config.mutable_metadata()->set_name(kName);
     config.mutable_metadata()->set_uid(uid_);
     config.mutable_metadata()->set_namespace_(kName);
+    config.set_log_directory(container_.log_folder);
     (*config.mutable_labels())[kOwner] = container_.owner;
     config.mutable_linux()->set_cgroup_parent(settings_.cgroup_parent);
     // A network of its own would require a working CNI plugin, which this container does not need.
@@ -206,6 +207,7 @@ class ProbeRun::Steps {
     v1::ContainerConfig config;
     config.mutable_metadata()->set_name(kName);
     config.mutable_image()->set_image(container_.image);
+    config.set_log_path(kProbeLog);
     for (const char* word : {kInside, kWaits, kLongest}) config.add_command(word);
     v1::Mount& mount = *config.add_mounts();
     mount.set_container_path(kInside);

@@ -14,11 +14,18 @@
 
 namespace penstock::protocol::engine::cri {
 
+/// The log of such a container, which is empty. A kubelet that removes a container, also one that
+/// it has not started, removes all files whose path begins with that of its log; without a log
+/// these are the files of its own working folder, "/" (containerLogManager.Clean, seen
+/// with 1.36.3).
+inline constexpr char kProbeLog[] = "penstock-proof.log";
+
 struct ProbeContainer {
   std::string socket;              ///< of the engine
   std::string image;               ///< in the engine's store; empty: that of the engine's sandboxes
   std::string program;             ///< penstock-probe, as the machine names it; it is mounted
                                    ///< read-only and is the only program that runs there
+  std::string log_folder;          ///< of the machine, where the engine writes kProbeLog. Required
   std::vector<std::string> files;  ///< that it is to open
   std::vector<std::string> cdi_devices;  ///< qualified names
   bool by_annotation = false;  ///< name them in an annotation, not in CRI's own field for them

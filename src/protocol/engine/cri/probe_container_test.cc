@@ -28,6 +28,7 @@ class ProbeContainerTest : public testing::Test {
     ProbeAnswer answer;
     container.socket = socket_;
     container.program = "/opt/penstock-probe";
+    container.log_folder = "/var/lib/penstock";
     container.files = {"/dev/acme0", "/lib/libacme.so"};
     if (container.cdi_devices.empty()) container.cdi_devices = {"k8s.acme.com/gpu=A"};
     const ProbeRun run(loop, std::move(container), kPatience, [&](const ProbeAnswer& given) {
@@ -56,6 +57,7 @@ TEST_F(ProbeContainerTest, OpensTheFilesInAContainerOfTheEnginesOwnImageAndLeave
   EXPECT_THAT(made.devices, ElementsAre("k8s.acme.com/gpu=A"));
   EXPECT_THAT(made.files, ElementsAre("/dev/acme0", "/lib/libacme.so"));
   EXPECT_TRUE(made.confined);
+  EXPECT_EQ(made.log, "/var/lib/penstock/penstock-proof.log") << "a kubelet removes LOG*";
   EXPECT_EQ(made.cgroup_parent, "") << "of which this engine says nothing";
   EXPECT_EQ(engine_.sandboxes(), 0u);
 }

@@ -186,6 +186,7 @@ class Service final : public v1::RuntimeService::Service {
     for (const auto& [key, value] : config.annotations())
       container.annotations += key + "=" + value;
     container.cgroup_parent = sandbox.linux().cgroup_parent();
+    container.log = sandbox.log_directory() + "/" + config.log_path();
     container.owner = sandbox.labels().at(kOwner);
     const auto& security = config.linux().security_context();
     container.confined = security.capabilities().drop_capabilities_size() == 1 &&

@@ -33,6 +33,7 @@ class FakeEngine {
     std::string annotations;           ///< "KEY=VALUE"
     std::vector<std::string> files;    ///< that the program in it was asked to open
     std::string cgroup_parent, owner;  ///< of its sandbox
+    std::string log;                   ///< its path on the host
     bool confined = false;             ///< one capability, nothing to write, no other network
   };
   explicit FakeEngine(std::string socket);
