@@ -198,7 +198,6 @@ TEST(RocmPlan, RemarksOnEachSettingWithoutAnEquivalent) {
   const Migration plan = ToPenstock(FoundIn("amd/testdata/rocm.yaml"));
   for (const char* text :
        {"-pulse=2: health is read in any case", "-no_such_flag=1 is not a setting", "HealthService",
-        "dcm-st, key config.json: gpuClientSystemdServices",
         "dcm.amd.com/gpu-config-profile=cpx (mi300-1): the agent follows this label"})
     EXPECT_THAT(plan.remarks, Contains(HasSubstr(text)));
   EXPECT_THAT(plan.remarks, Not(Contains(HasSubstr("gfd.timestamp"))));

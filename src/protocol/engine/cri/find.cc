@@ -151,11 +151,13 @@ Sockets FindSockets(const std::string& proc_root, const std::string& kubelet_dir
 
 Sockets ChosenSocket(const std::string& proc_root, const std::string& socket) {
   Sockets sockets;
-  Collector collector(proc_root, sockets);
-  collector.AddOne(socket, MachineFiles(proc_root).empty());
+  Collector(proc_root, sockets).AddOne(socket, true);
+  const std::string files = MachineFiles(proc_root);
+  if (!sockets.paths.empty() || files.empty()) return sockets;
   // The path is usually meant as the machine has it: a container need not mount the socket.
-  if (sockets.paths.empty()) collector.Add(socket, socket, true);
-  return sockets;
+  Sockets of_machine;
+  Collector(proc_root, of_machine).AddOne(files + socket, false);
+  return of_machine.paths.empty() ? sockets : of_machine;
 }
 
 }  // namespace penstock::protocol::engine::cri
