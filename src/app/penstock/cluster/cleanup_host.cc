@@ -19,6 +19,7 @@
 #include "os/marker_files.h"
 #include "os/process/process.h"
 #include "protocol/engine/apply/engine_configurator.h"
+#include "protocol/engine/cri/probe_container.h"
 #include "protocol/engine/machine_process.h"
 #include "protocol/systemd/services.h"
 
@@ -112,10 +113,10 @@ std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
   const auto add = [&files](const std::string& path) {
     if (os::Exists(path)) files.push_back(path);
   };
-  for (const char* name :
-       {"configuration.json", "ledger.json", "health.json", "health-marks.json", "doors.json",
-        "changes.json", "layout.json", "layout-amd.json", "parts.json", "services.json",
-        "queue.json", "usage.json", "usage-end.json", "agent.log", "penstock-proof.log"})
+  for (const char* name : {"configuration.json", "ledger.json", "health.json", "health-marks.json",
+                           "doors.json", "changes.json", "layout.json", "layout-amd.json",
+                           "parts.json", "services.json", "queue.json", "usage.json",
+                           "usage-end.json", "agent.log", protocol::engine::cri::kProbeLog})
     add(config.paths.state_dir + "/" + name);
   for (const std::string& file : node::usage::RecordFiles(OwnRecords(config)).List()) add(file);
   if (!config.labels.features_file.empty()) add(config.labels.features_file);

@@ -130,6 +130,9 @@ class ProbeRun::Steps {
   void ChooseSandbox(const v1::StatusResponse& status) {
     const auto config = status.info().find("config");
     settings_ = SandboxSettingsIn(config == status.info().end() ? "" : config->second);
+    if (!container_.log_folder.starts_with('/'))
+      return End({Kind::kNotTried, "there is no folder for its log: \"" + container_.log_folder +
+                                       "\" is no path of the machine"});
     if (!container_.image.empty()) return RemoveFormer();
     Ask<v1::ImageService, v1::ListImagesResponse>(
         v1::ListImagesRequest(), [this](const v1::ListImagesResponse& list) {

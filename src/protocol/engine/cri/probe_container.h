@@ -21,12 +21,13 @@ namespace penstock::protocol::engine::cri {
 inline constexpr char kProbeLog[] = "penstock-proof.log";
 
 struct ProbeContainer {
-  std::string socket;              ///< of the engine
-  std::string image;               ///< in the engine's store; empty: that of the engine's sandboxes
-  std::string program;             ///< penstock-probe, as the machine names it; it is mounted
-                                   ///< read-only and is the only program that runs there
-  std::string log_folder;          ///< of the machine, where the engine writes kProbeLog. Required
-  std::vector<std::string> files;  ///< that it is to open
+  std::string socket;      ///< of the engine
+  std::string image;       ///< in the engine's store; empty: that of the engine's sandboxes
+  std::string program;     ///< penstock-probe, as the machine names it; it is mounted
+                           ///< read-only and is the only program that runs there
+  std::string log_folder;  ///< of the machine, where the engine writes kProbeLog. Without it
+                           ///< nothing is started
+  std::vector<std::string> files;        ///< that it is to open
   std::vector<std::string> cdi_devices;  ///< qualified names
   bool by_annotation = false;  ///< name them in an annotation, not in CRI's own field for them
   bool relabel = false;  ///< with SELinux, make the program's file one that containers may run

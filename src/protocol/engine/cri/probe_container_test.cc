@@ -28,7 +28,7 @@ class ProbeContainerTest : public testing::Test {
     ProbeAnswer answer;
     container.socket = socket_;
     container.program = "/opt/penstock-probe";
-    container.log_folder = "/var/lib/penstock";
+    container.log_folder = log_folder_;
     container.files = {"/dev/acme0", "/lib/libacme.so"};
     if (container.cdi_devices.empty()) container.cdi_devices = {"k8s.acme.com/gpu=A"};
     const ProbeRun run(loop, std::move(container), kPatience, [&](const ProbeAnswer& given) {
@@ -41,8 +41,19 @@ class ProbeContainerTest : public testing::Test {
 
   const os::TemporaryFolder folder_;
   const std::string socket_ = folder_ / "c.sock";
+  std::string log_folder_ = "/var/lib/penstock";
   FakeEngine engine_{socket_};
 };
+
+TEST_F(ProbeContainerTest, WithoutAFolderForItsLogNoneIsStarted) {
+  for (const char* folder : {"", "logs"}) {
+    log_folder_ = folder;
+    const ProbeAnswer answer = Run();
+    EXPECT_EQ(answer.kind, ProbeAnswer::Kind::kNotTried);
+    EXPECT_THAT(answer.text, HasSubstr("no folder for its log"));
+  }
+  EXPECT_THAT(engine_.containers(), IsEmpty());
+}
 
 TEST_F(ProbeContainerTest, OpensTheFilesInAContainerOfTheEnginesOwnImageAndLeavesNothing) {
   engine_.Change([](auto& says) { says.errors = {{"/dev/acme0", ENXIO}}; });
