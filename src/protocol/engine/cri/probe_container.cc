@@ -64,15 +64,18 @@ void Call(Runtime* methods, Context* context, const v1::ExecSyncRequest* request
   methods->ExecSync(context, request, response, std::move(finished));
 }
 
-/// The image of sandboxes; where the engine does not name it, or by a name that no image has, the
-/// smallest of those that it keeps from garbage collection. By id: a name may get another image
-/// later. Which one it is does not matter: nothing of it is executed.
+/// The image of sandboxes; where the engine does not name it, the smallest of those that it keeps
+/// from garbage collection. None where the named one is missing: to start a sandbox, the engine
+/// would pull it. By id: a name may get another image later. Which one it is does not matter:
+/// nothing of it is executed.
 std::string ChooseImage(const v1::ListImagesResponse& list, const std::string& of_sandboxes) {
   const v1::Image* chosen = nullptr;
   for (const v1::Image& image : list.images()) {
     for (const auto* names : {&image.repo_tags(), &image.repo_digests()})
       if (std::ranges::find(*names, of_sandboxes) != names->end()) return image.id();
-    if (image.pinned() && (chosen == nullptr || image.size() < chosen->size())) chosen = &image;
+    if (of_sandboxes.empty() && image.pinned() &&
+        (chosen == nullptr || image.size() < chosen->size()))
+      chosen = &image;
   }
   return chosen == nullptr ? "" : chosen->id();
 }

@@ -117,6 +117,8 @@ TEST_F(ProbeContainerTest, WithoutAnImageOfTheEngineNoneIsTaken) {
       [](auto& says) { says.config = R"({"sandboxImage":"registry.k8s.io/pause:3.9"})"; });
   EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kNotTried) << "the engine would pull it";
   engine_.Change([](auto& says) { says.pinned = true; });
+  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kNotTried) << "whatever else it keeps";
+  engine_.Change([](auto& says) { says.config = ""; });
   EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kAnswered) << "of the image that it keeps";
   EXPECT_EQ(engine_.containers().back().image, "sha256:pause");
 }
