@@ -27,7 +27,7 @@ using testing::Not;
 constexpr char kBoot[] = "this boot";
 
 /// Of a unit x there are the files x, with its state; x.with, with the units that stop with it; and
-/// x.no-stop or x.no-start, where that fails.
+/// x.no-stop or x.no-start, where that fails; x.slow, while its stop is not over.
 constexpr char kServiceManager[] = R"sh(#!/bin/sh
 cd UNITS
 verb=$3
@@ -46,6 +46,7 @@ for unit; do
       echo ;;
     stop)
       echo "stop $unit" >> ../asked
+      while [ -e $unit.slow ]; do sleep 0.01; done
       if [ -e $unit.no-stop ]; then echo "job of $unit failed" >&2; exit 1; fi
       for one in $unit $(cat $unit.with 2>/dev/null); do echo inactive > $one; done
       if [ -e $unit.again ]; then echo active > $unit; fi ;;
@@ -176,9 +177,12 @@ TEST_F(ServicePauseTest, ServicesThatHoldADeviceAreStoppedInOrderAndStartedInThe
 }
 
 TEST_F(ServicePauseTest, TheServiceThatIsBeingStoppedIsNamed) {
+  folder_.Write("units/nvsm.service.slow", "");
   Change(true);
   EXPECT_TRUE(loop_.AdvanceUntil(
       1ms, [&] { return Await() == "nvsm.service of the host is being stopped"; }));
+  std::filesystem::remove(folder_ / "units/nvsm.service.slow");
+  EXPECT_TRUE(MayBeDivided());
 }
 
 TEST_F(ServicePauseTest, WithoutAListOrAHolderNothingIsAsked) {
