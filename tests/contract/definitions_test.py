@@ -91,6 +91,38 @@ def test_what_a_definition_forbids_is_refused(kubectl):
     assert "b" in kubectl.run("get", "nvd") and "gpu-cluster" in kubectl.run("get", "gc")
 
 
+def penstock(**spec) -> str:
+    return json.dumps({"apiVersion": "penstock.io/v1alpha1", "kind": "Penstock", "metadata": {"name": "one"}, "spec": spec})
+
+
+@pytest.mark.parametrize(("wrong", "said"), [
+    ({"drivers": [{"name": "a", "default": True, "nodeSelector": {"pool": "a"}}]}, "a default driver is for all other nodes"),
+    ({"drivers": [{"name": "a", "default": True, "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}]}, "a default driver is for all other nodes"),
+    ({"drivers": [{"name": "a"}, {"name": "a"}]}, "drivers[1]: Duplicate value"),
+    ({"drivers": [{"name": "", "default": True}]}, "drivers[0].name"),
+    ({"drivers": [{"default": True}]}, "drivers[0].name: Required"),
+    ({"drivers": [{"name": "a", "upgrade": {"loadTimeout": "5 minutes"}}]}, "drivers[0].upgrade.loadTimeout"),
+    ({"drivers": [{"name": "a", "upgrade": {"maxUnavailable": "a quarter"}}]}, "drivers[0].upgrade.maxUnavailable"),
+    ({"services": [{"name": "a", "port": 65536}]}, "services[0].port"),
+    ({"runtimeClasses": [{"name": "nvidia"}]}, "runtimeClasses[0].handler: Required"),
+    ({"agent": {"imagePullPolicy": "Sometimes"}}, "agent.imagePullPolicy"),
+])
+def test_a_penstock_object_is_refused_with_the_field(kubectl, wrong, said):
+    refused = kubectl.run("create", "--validate=false", "-f", "-", text=penstock(**wrong), good=False)
+    assert said in refused and "spec." in refused
+
+
+def test_a_penstock_object_with_every_form_of_a_value_is_accepted(kubectl):
+    upgrade = {"maxUnavailable": "25%", "maxFailures": 2, "loadTimeout": "1h30m", "validationTimeout": "1.5m", "canaries": {"count": 1, "soak": "500ms"}}
+    drivers = [{"name": "a", "nodeSelector": {"pool": "a"}, "upgrade": upgrade}, {"name": "rest", "default": True, "nodeSelector": {}}]
+    kubectl.run("apply", "--server-side", "--validate=strict", "-f", "-",
+                text=penstock(drivers=drivers, agent={"updateStrategy": {"maxUnavailable": ""}, "env": [{"name": "A", "value": ""}]}))
+    # Of two managers' drivers, each has its own.
+    kubectl.run("apply", "--server-side", "--field-manager=other", "-f", "-", text=penstock(drivers=[{"name": "b", "nodeSelector": {"pool": "b"}}]))
+    kept = json.loads(kubectl.run("get", "penstock", "one", "-o", "json"))["spec"]["drivers"]
+    assert [one["name"] for one in kept] == ["a", "rest", "b"] and kept[0]["upgrade"] == upgrade
+
+
 def device_config(**spec) -> dict:
     return {"apiVersion": "amd.com/v1alpha1", "kind": "DeviceConfig", "metadata": {"name": "one", "namespace": "gpu-operator"}, "spec": spec}
 

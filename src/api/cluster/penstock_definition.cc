@@ -14,8 +14,22 @@ namespace {
 
 using base::Value;
 
+constexpr std::string_view kDrivers = "drivers";
+/// What base::ParseDuration reads.
+constexpr char kDuration[] = R"(^(([0-9]+\.?[0-9]*|\.[0-9]+)(h|m|s|ms|us|µs|ns))+$)";
+
+/// What the server can refuse before the operator reports it (internal::CheckDriver).
+nlohmann::ordered_json RulesOfDriver() {
+  nlohmann::ordered_json rules = nlohmann::ordered_json::array();
+  rules.push_back(
+      {{"rule",
+        "!has(self.default) || !self.default || "
+        "((!has(self.nodeSelector) || size(self.nodeSelector) == 0) && !has(self.nodeAffinity))"},
+       {"message", "a default driver is for all other nodes: it must have no selector"}});
+  return rules;
+}
+
 std::string_view DescriptionOf(std::string_view path) {
-  constexpr std::string_view kDrivers = "drivers";
   const bool of_driver = path.starts_with(kDrivers);
   if (of_driver) path.remove_prefix(std::min(path.size(), kDrivers.size() + 3));  // "[]."
   const auto& descriptions = of_driver ? DriverDescriptions() : PenstockDescriptions();
@@ -37,6 +51,7 @@ class SchemaVisitor {
   void operator()(std::string_view key, const std::string& value,
                   const base::FieldRules& rules = {}) {
     Put(key, internal::SchemaOfType("string"), rules);
+    if (rules.filled) Property(key)["minLength"] = 1;
     if (!value.empty()) Default(key, value);
   }
   void operator()(std::string_view key, bool value, const base::FieldRules& rules = {}) {
@@ -50,7 +65,9 @@ class SchemaVisitor {
     Property(key)["maximum"] = rules.most;
   }
   void operator()(std::string_view key, base::Duration value, const base::FieldRules& rules = {}) {
-    Put(key, internal::SchemaOfType("string"), rules);
+    nlohmann::ordered_json schema = internal::SchemaOfType("string");
+    schema["pattern"] = kDuration;
+    Put(key, std::move(schema), rules);
     Default(key, base::FormatDuration(value));
   }
   void operator()(std::string_view key, const std::vector<std::string>&,
@@ -74,8 +91,11 @@ class SchemaVisitor {
   template <typename T>
   void Items(std::string_view key, const std::vector<T>&) {
     nlohmann::ordered_json list = internal::SchemaOfType("array");
+    list["x-kubernetes-list-type"] = "map";
+    list["x-kubernetes-list-map-keys"] = {"name"};
     const T initial;
     list["items"] = Below(std::string(key) + "[]", initial);
+    if (key == kDrivers) list["items"]["x-kubernetes-validations"] = RulesOfDriver();
     Put(key, std::move(list), {});
   }
   void Part(std::string_view key, const KubeJson&, Value::Kind kind) {
@@ -91,7 +111,9 @@ class SchemaVisitor {
     Put(key, {{"type", "string"}, {"enum", words}}, {});
   }
   void NumberOrPercent(std::string_view key, const std::string&) {
-    Put(key, internal::SchemaOfNumberOrText(), {});
+    nlohmann::ordered_json schema = internal::SchemaOfNumberOrText();
+    schema["pattern"] = "^([0-9]+%?)?$";
+    Put(key, std::move(schema), {});
   }
   void Configuration(std::string_view key, const NodeConfig&) {
     Put(key, internal::SchemaOfOpenMap(), {});

@@ -2,6 +2,8 @@
 // accept, ours accept. PENSTOCK_UPDATE_GOLDEN=1 rewrites the copies.
 #include "api/compat/nvidia/definitions.h"
 
+#include <regex>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -10,6 +12,7 @@
 #include "api/compat/amd/device_config_fields.h"
 #include "api/testing/yaml_text.h"
 #include "base/core/json_text.h"
+#include "base/core/quantity.h"
 #include "base/core/strings.h"
 #include "base/testing/build_tree.h"
 #include "base/yaml.h"
@@ -206,6 +209,16 @@ TEST(Definitions, AreStructuralAndKeepUnknownFields) {
                     }
                   });
   }
+}
+
+TEST(Definitions, ADurationHasTheFormThatIsRead) {
+  const Schema whole = Schema::parse(PenstockDefinition().json);
+  const Schema* timeout = Follow(SchemaIn(whole), "spec.drivers[].upgrade.loadTimeout").schema;
+  ASSERT_NE(timeout, nullptr);
+  const std::regex form(timeout->at("pattern").get<std::string>());
+  for (const char* text : {"1h30m", "500ms", "1.5m", ".5s", "5.s", "10us", "10µs", "3ns", "0s", "",
+                           "5", "s", ".s", "1.2.3s", "-1s", "1 s", "1d", "5 minutes"})
+    EXPECT_EQ(std::regex_match(text, form), base::ParseDuration(text).ok()) << text;
 }
 
 TEST(Definitions, DescribeEveryFieldOfAPenstockObject) {
