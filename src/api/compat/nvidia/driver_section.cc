@@ -8,6 +8,7 @@
 
 #include "api/cluster/kube_json.h"
 #include "api/cluster/penstock_check.h"
+#include "api/compat/nvidia/driver_manager.h"
 #include "base/core/json_text.h"
 #include "base/core/printable.h"
 
@@ -70,6 +71,16 @@ void SetVariables(PolicyWork& work, const Value& value,
   api::internal::CheckVariables("", target, [&](std::string_view, const std::string& message) {
     work.Problem(base::Printable(message));
   });
+}
+
+void SetManagerVariables(PolicyWork& work, const Value& value) {
+  SetVariables(work, value, work.driver.prepare_environment);
+  for (const auto& [name, text] : work.driver.prepare_environment)
+    for (const DriverManagerEviction& eviction : kDriverManagerEvictions)
+      if (name == eviction.name && text != eviction.usual)
+        work.Answer(name, FieldFate::kElsewhere,
+                    "The init container evicts no pods. The operator does, when a driver is "
+                    "replaced: as upgradePolicy.podDeletion and upgradePolicy.drain say.");
 }
 
 struct ProbeTime {
@@ -249,10 +260,9 @@ void AddManager(Fields& fields, const DriverSection& section) {
   fields.push_back({.path = at + "env",
                     .type = kEnvironment,
                     .text = "Environment variables of the init container, which unloads an earlier "
-                            "driver.",
-                    .apply = [](PolicyWork& work, const Value& value) {
-                      SetVariables(work, value, work.driver.prepare_environment);
-                    }});
+                            "driver, but for those by which NVIDIA's evicts pods: upgradePolicy "
+                            "has the equivalents.",
+                    .apply = SetManagerVariables});
 }
 
 void AddFiles(Fields& fields, const DriverSection& section) {

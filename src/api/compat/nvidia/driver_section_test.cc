@@ -311,6 +311,22 @@ TEST(DriverSection, SaysWhatIsNotServedOfADriver) {
   EXPECT_EQ(translation.spec.drivers[0].image.pull_policy, "");
 }
 
+TEST(DriverSection, VariablesByWhichNvidiasInitContainerEvictsAreAnswered) {
+  const json usual = json::parse(R"([{"name": "ENABLE_GPU_POD_EVICTION", "value": "true"},
+      {"name": "ENABLE_AUTO_DRAIN", "value": "false"}, {"name": "DRAIN_USE_FORCE", "value": "false"},
+      {"name": "DRAIN_POD_SELECTOR_LABEL", "value": ""}, {"name": "DRAIN_TIMEOUT_SECONDS",
+      "value": "0s"}, {"name": "DRAIN_DELETE_EMPTYDIR_DATA", "value": "false"}])");
+  EXPECT_THAT(OfPolicy({{"driver", {{"manager", {{"env", usual}}}}}}).answers, IsEmpty())
+      << "earlier charts have these";
+  const json other = json::parse(R"([{"name": "ENABLE_GPU_POD_EVICTION", "value": "false"},
+      {"name": "FORCE_REINSTALL", "value": "true"}])");
+  const auto answers = OfPolicy({{"driver", {{"manager", {{"env", other}}}}}}).answers;
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].field, "spec.driver.manager.env[ENABLE_GPU_POD_EVICTION]");
+  EXPECT_EQ(answers[0].fate, FieldFate::kElsewhere);
+  EXPECT_THAT(answers[0].text, HasSubstr("upgradePolicy.podDeletion"));
+}
+
 TEST(DriverSection, NvidiaDriverObjectsReplaceAClusterPolicysSection) {
   const PolicyTranslation translation =
       OfPolicy({{"driver",

@@ -111,8 +111,8 @@ Result<DriverPreparation> ReadOrder(const PrepareGiven& given, const api::NodeCo
 
 void NameWithoutEffect(Progress& progress) {
   std::vector<std::string> names;
-  for (const char* name : api::compat::kDriverManagerEvictions)
-    if (const char* value = std::getenv(name); value != nullptr && *value != '\0')
+  for (const auto& [name, usual] : api::compat::kDriverManagerEvictions)
+    if (const char* value = std::getenv(name.data()); value != nullptr && value != usual)
       names.emplace_back(name);
   if (!names.empty())
     progress.Say("without effect: " + base::Join(names, ", ") +
