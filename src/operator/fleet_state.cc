@@ -84,6 +84,11 @@ NodeDriver DriverOnNode(const Json& reduced_state, std::string_view vendor) {
   return {};
 }
 
+bool LacksDriver(const Json& reduced_state) {
+  const NodeDriver driver = DriverOnNode(reduced_state);
+  return driver.looked && driver.version.empty();
+}
+
 NodeReadiness ReadinessOf(const std::string& node, bool opted_out, const Json* reduced_state,
                           const api::PenstockSpec& spec, const std::string& why_no_agent) {
   if (opted_out)

@@ -32,6 +32,14 @@ struct NodeDriver {
 NodeDriver DriverOnNode(const nlohmann::json& reduced_state,
                         std::string_view vendor = api::compat::kDriverVendor);
 
+/// Whether the agent has looked for a driver, and there is none.
+bool LacksDriver(const nlohmann::json& reduced_state);
+
+/// What to do where the host's own driver, for which a node has none of ours, is not there.
+inline constexpr char kHostDriverGone[] =
+    "the node is labelled nvidia.com/gpu.deploy.driver=pre-installed: install the host's driver, "
+    "or remove the label to get a container with one";
+
 /// The reason of a node without an agent that is ready.
 inline constexpr std::string_view kAgentNotReady = "AgentNotReady";
 

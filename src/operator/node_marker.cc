@@ -110,7 +110,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
   void Seen(const Json& node) {
     const std::string name = TextAt(node, "/metadata/name");
     const NodeMarksPlan plan = PlanFor(name, node);
-    nodes[name] = {plan.has_devices, plan.opted_out};
+    nodes[name] = {plan.has_devices, {name, plan.opted_out, plan.host_driver}};
     settled.erase(name);
     if (!plan.differs && !plan.doubtful) {
       Settled(name);
@@ -218,7 +218,8 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
   }
 
   struct Known {
-    bool has_devices = false, opted_out = false;
+    bool has_devices = false;
+    DeviceNode shown;
   };
   protocol::kube::Api& api;
   const Callbacks callbacks;
@@ -267,14 +268,14 @@ std::vector<std::string> NodeMarker::taken_back() const {
 std::vector<NodeMarker::DeviceNode> NodeMarker::nodes() const {
   std::vector<DeviceNode> found;
   for (const auto& [name, node] : state_->nodes)
-    if (node.has_devices) found.push_back({name, node.opted_out});
+    if (node.has_devices) found.push_back(node.shown);
   return found;
 }
 
 std::optional<NodeMarker::DeviceNode> NodeMarker::Find(const std::string& name) const {
   const auto found = state_->nodes.find(name);
   if (found == state_->nodes.end()) return std::nullopt;
-  return DeviceNode{name, found->second.opted_out};
+  return found->second.shown;
 }
 
 std::size_t NodeMarker::known() const { return state_->nodes.size(); }

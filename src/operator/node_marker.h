@@ -41,6 +41,7 @@ class NodeMarker {
   struct DeviceNode {
     std::string name;
     bool opted_out = false;
+    bool host_driver = false;  ///< labelled as one whose host has a driver of its own
   };
   /// The nodes that have devices.
   std::vector<DeviceNode> nodes() const;

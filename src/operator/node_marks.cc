@@ -133,6 +133,8 @@ NodeMarksPlan PlanMarks(const Json& node, const api::PenstockSpec& spec, MarkFac
   plan.has_devices = api::compat::HasDevices(labels, spec.marks.present_label);
   plan.opted_out =
       !spec.marks.opt_out_label.empty() && ValueIn(labels, spec.marks.opt_out_label) == "false";
+  const auto& [driver, of_host] = api::compat::HostDriverMark();
+  plan.host_driver = ValueIn(labels, driver) == of_host;
   Texts wanted_labels, wanted_annotations;
   if (facts.wanted) {
     wanted_labels = LabelsFor(labels, spec, facts.has_host_driver);

@@ -29,6 +29,7 @@ nlohmann::json ReducedNode(const nlohmann::json& node, const MarkKeys& keys);
 struct NodeMarksPlan {
   bool has_devices = false;
   bool opted_out = false;
+  bool host_driver = false;  ///< it is labelled as one whose host has a driver of its own
   /// Everything that the operator applies: with server-side apply it gives up the rest.
   Texts labels, annotations;
   bool differs = false;   ///< some of it is not there yet

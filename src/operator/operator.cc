@@ -504,9 +504,12 @@ struct Operator::State {
     const std::map<std::string, std::string> why_none = agent_troubles.WhyNone();
     for (const NodeMarker::DeviceNode& node : nodes) {
       const auto none = why_none.find(node.name);
-      all.push_back(ReadinessOf(node.name, node.opted_out,
-                                reports ? reports->Find("", node.name) : nullptr, spec,
+      const Json* report = reports ? reports->Find("", node.name) : nullptr;
+      all.push_back(ReadinessOf(node.name, node.opted_out, report, spec,
                                 none == why_none.end() ? "" : none->second));
+      if (node.host_driver && report != nullptr && LacksDriver(*report))
+        all.back().message +=
+            (all.back().message.empty() ? "" : "; ") + std::string(kHostDriverGone);
     }
     return all;
   }

@@ -204,6 +204,25 @@ TEST_F(OperatorTest, MarksADriverOfTheHostAlsoWhileItsNodeIsBeingWritten) {
   }
 }
 
+TEST_F(OperatorTest, GO1018WhatToDoWhereTheHostsDriverIsGoneStandsInTheStatus) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  ASSERT_EQ(Label("n1", kDriver), "pre-installed");
+  Report("n1", false, "DriverMissing", "");
+  executor_.Advance(3s);
+  const json& named = At(kPolicy)["status"]["nodes"]["notReady"][0];
+  EXPECT_EQ(named["reason"], "DriverMissing");
+  EXPECT_THAT(
+      named["message"].get<std::string>(),
+      testing::StartsWith("the node is labelled nvidia.com/gpu.deploy.driver=pre-installed"));
+  EXPECT_EQ(Label("n1", kDriver), "pre-installed") << "only a user knows that it gets another";
+  api_.Merge(kNode, {{"metadata", {{"labels", {{kDriver, nullptr}}}}}});
+  executor_.Advance(3s);
+  EXPECT_EQ(Label("n1", kDriver), "true");
+  EXPECT_EQ(At(kPolicy)["status"]["nodes"]["notReady"][0].value("message", ""), "");
+}
+
 TEST_F(OperatorTest, ALabelThatIsTakenBackBeforeTheAnswerAboutItIsWrittenAgain) {
   PutPolicy();
   Start();

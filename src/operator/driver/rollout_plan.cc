@@ -89,11 +89,13 @@ class Rollout {
     if (!node.has_devices || node.opted_out) return false;
     if (IsFrozen(node)) return false;
     const std::string deploy = ValueIn(node.node.labels, api::compat::kDeployDriverLabel);
-    if (deploy == api::compat::kPreInstalled) plan_.host_drivers.insert(name);
+    const DriverReport* report = In(facts_.reports, name);
+    // Where that driver is gone, the label is not written again when a user removes it.
+    if (deploy == api::compat::kPreInstalled && (report == nullptr || report->of_host))
+      plan_.host_drivers.insert(name);
     if (deploy != "true") return false;
     // A node that has a driver of ours keeps it, whatever is found on it besides; but one that was
     // placed before its agent had found the host's driver, and on which none of ours ever worked.
-    const DriverReport* report = In(facts_.reports, name);
     const bool of_host = report != nullptr && report->of_host;
     const bool has_one = !ValueIn(node.node.labels, kPoolLabel).empty();
     if (has_one && !(of_host && known_.at(name).record.good.empty())) return true;
