@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "api/compat/policy_kinds.h"
 #include "base/core/printable.h"
 #include "operator/json_values.h"
 
@@ -82,6 +83,12 @@ NodeDriver DriverOnNode(const Json& reduced_state, std::string_view vendor) {
     return driver;
   }
   return {};
+}
+
+std::string WhatToDoAboutHostDriver() {
+  const auto& [key, value] = api::compat::HostDriverMark();
+  return "the node is labelled " + key + "=" + value +
+         ": install the host's driver, or remove the label to get a container with one";
 }
 
 bool LacksDriver(const Json& reduced_state) {

@@ -36,9 +36,7 @@ NodeDriver DriverOnNode(const nlohmann::json& reduced_state,
 bool LacksDriver(const nlohmann::json& reduced_state);
 
 /// What to do where the host's own driver, for which a node has none of ours, is not there.
-inline constexpr char kHostDriverGone[] =
-    "the node is labelled nvidia.com/gpu.deploy.driver=pre-installed: install the host's driver, "
-    "or remove the label to get a container with one";
+std::string WhatToDoAboutHostDriver();
 
 /// The reason of a node without an agent that is ready.
 inline constexpr std::string_view kAgentNotReady = "AgentNotReady";

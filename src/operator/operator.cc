@@ -508,8 +508,7 @@ struct Operator::State {
       all.push_back(ReadinessOf(node.name, node.opted_out, report, spec,
                                 none == why_none.end() ? "" : none->second));
       if (node.host_driver && report != nullptr && LacksDriver(*report))
-        all.back().message +=
-            (all.back().message.empty() ? "" : "; ") + std::string(kHostDriverGone);
+        all.back().message += (all.back().message.empty() ? "" : "; ") + WhatToDoAboutHostDriver();
     }
     return all;
   }
