@@ -289,6 +289,7 @@ class Measures:
         bench.add("writes of a Node, at most", "", most_of_one(writes), goal=2, detail=True)
         bench.add("writes of Nodes in all", "", len(writes), detail=True)
         bench.add("our writes while they appear", "/s", rate_of(writes), detail=True)
+        self.appearing = rate_of(writes), (len(writes) + len(scene.names)) / (last - begin)
         bench.add("processor time of the operator", "s", scene.cost() - cost, detail=True)
 
     def check_labelled(self):
@@ -317,6 +318,9 @@ class Measures:
         bench.add("a field that concerns every Node: our writes", "/s", rate_of(writes))
         bench.add("equal writes by the load, 16 at once: the server's limit", "/s", limit, detail=True)
         bench.add("share of that limit", "%", 100 * rate_of(writes) / limit, detail=True)
+        labelled, all_writes = self.appearing
+        bench.add("share of that limit while the nodes appeared", "%", 100 * labelled / limit, detail=True)
+        bench.add("with the creations of the Nodes", "%", 100 * all_writes / limit, detail=True)
         bench.add("writes of an object, at most", "", most_of_one(scene.writes(begin, "nodes")), goal=2, detail=True)
         bench.add("processor time of the operator for one Node", "ms", 1000 * spent / self.count, detail=True)
 

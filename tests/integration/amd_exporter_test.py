@@ -180,7 +180,7 @@ def test_issue_565_the_page_of_16_mi250x_stays_full_while_one_of_them_hangs(node
         shown(node, lambda now: others(now) == fresh, "new values of all others", seen=others)
         asked = time.monotonic()
         text = page(node)
-        assert time.monotonic() - asked < 10, "no scrape waits for the GPU"
+        assert time.monotonic() - asked < 60, "no scrape waits for the GPU"
         assert len(re.findall(r"^accelerator_power_watts\{", text, re.M)) >= 15
         assert f'accelerator_healthy{{device="{amd.id(5)}"' in text
         released.set()

@@ -1,6 +1,5 @@
 """The page at / in a headless Chromium: what it shows, on which screens, for whom, and what it does when the agent, a node or the browser goes away. The
 pictures of the pages are in the folder `pictures` of the build folder."""
-import contextlib
 import http.server
 import json
 import os
@@ -114,7 +113,8 @@ def test_the_page_shows_devices_holders_queue_and_values_and_fetches_nothing_fro
     traffic = browser.traffic()
     urls = {one["params"]["request"]["url"] for one in traffic if one["method"] == "Network.requestWillBeSent"}
     assert at + "/" in urls and all(url.startswith(at + "/") for url in urls), urls
-    received = sum(one["params"]["encodedDataLength"] for one in traffic if one["method"] == "Network.loadingFinished")
+    first = {one["params"]["request"]["url"]: one["params"]["requestId"] for one in reversed(traffic) if one["method"] == "Network.requestWillBeSent"}
+    received = sum(one["params"]["encodedDataLength"] for one in traffic if one["method"] == "Network.loadingFinished" and one["params"]["requestId"] in first.values())
     assert 5_000 < received < 100_000, received
     assert browser.problems() == []
     has_no_barriers(tab)
@@ -331,8 +331,7 @@ def test_one_page_shows_several_nodes_and_why_one_does_not_answer(make, tab, bro
         shows(tab, "What is shown below is from before", "#node-0")
         os.kill(second.agent.pid, signal.SIGCONT)
         shows(tab, r"gpu2\s+✓ All healthy", "#overview")
-        with contextlib.suppress(AssertionError):
-            assert browser.problems() == []  # only the answers 502 of nodes that are off
+        assert all(" 502 " in problem for problem in browser.problems()), "a node that is off is answered so"
 
 
 def test_a_node_that_answers_nonsense_spoils_only_its_own_part(make, tab, between):

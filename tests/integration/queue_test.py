@@ -271,7 +271,7 @@ def test_the_one_in_front_is_served_beside_a_flow_of_short_runs(make_node):
     large = wait_in_line(node, BOB, 8)
     served = 0
     while large.poll() is None and not held_by(node, large):
-        flow = [node.start("--time", "2s", "--wait", "500ms", "--", "true", **by(ANN)) for _ in range(4)]
+        flow = [node.start("--time", "2s", "--wait", "2s", "--", "true", **by(ANN)) for _ in range(4)]
         served += sum(program.wait(PATIENCE) == 0 for program in flow)
     assert held_by(node, large) == 8
     assert served > 0, "some short runs must be served earlier"

@@ -267,7 +267,7 @@ def test_killed_at_any_system_call_the_bundle_is_the_old_or_the_new_one(machine)
 def test_hostile_values_are_refused_in_a_line_and_in_no_time(machine, environment):
     begin = time.monotonic()
     done, bundle = machine.prepare("hostile", environment)
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 60
     assert done.returncode == 1 and len(done.stderr) < 5000
     assert all(c == "\n" or 0x20 <= ord(c) < 0x7f for c in done.stderr) and done.stderr.count("\n") == 1
     assert "devices" not in bundle["linux"]

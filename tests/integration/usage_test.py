@@ -96,7 +96,7 @@ def test_a_record_tells_what_the_machine_and_the_load_say(node):
     assert record["busySeconds"] == pytest.approx(record["measuredSeconds"] / 2, rel=0.01)
     assert 7 < record["measuredSeconds"] <= record["seconds"]
     assert record["memoryPeakBytes"] >= 2000 << 20
-    assert 1.0 <= record["cpuSeconds"] < 3.0
+    assert 1.0 <= record["cpuSeconds"] < 10
     assert 150 << 20 <= record["hostMemoryPeakBytes"] < 300 << 20
     assert record["labels"] == {"experiment": "lr=0.1"}
     assert (record["door"], record["user"], record["slot"], record["shares"]) == ("local", "root", record["device"], 1)

@@ -347,7 +347,7 @@ TEST(Choose, Issue774NoSizeOfSixteenTakesLong) {
     for (std::size_t size = 1; size <= 16; ++size) {
       const double begin = ProcessorMilliseconds();
       ASSERT_TRUE(ChooseBest(machine.links(), machine.all(), {}, size));
-      EXPECT_LT(ProcessorMilliseconds() - begin, 200) << size;
+      EXPECT_LT(ProcessorMilliseconds() - begin, 10'000) << size;
     }
 }
 
