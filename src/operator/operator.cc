@@ -582,6 +582,10 @@ struct Operator::State {
     facts.problems = Problems();
     if (!definitions) facts.definitions.emplace();
     if (definitions && definitions->kept() != nullptr) facts.definitions = *definitions->kept();
+    if (facts.definitions && !AreRefusalsLasting())
+      std::erase_if(*facts.definitions, [](const auto& kept) {
+        return protocol::kube::NamesMissingRule(kept.second.why);
+      });
     return facts;
   }
 
