@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/core/printable.h"
+#include "base/lifetime.h"
 #include "operator/driver/rollout_facts.h"
 #include "operator/json_values.h"
 #include "operator/names.h"
@@ -14,6 +15,7 @@
 
 namespace penstock::cluster {
 
+using protocol::kube::ApiResponse;
 using protocol::kube::Informer;
 using namespace std::chrono_literals;
 
@@ -23,6 +25,10 @@ constexpr std::size_t kMostOfScheduler = 300;
 constexpr base::Duration kEnds = 1min;  // a pod has 10 s, and then is killed
 constexpr const char* kDoesNotEnd =
     "terminating for over a minute: the node's kubelet does not respond, or cannot end the pod";
+constexpr const char* kNotReady =
+    "terminating, and the kubelet does not report the node as ready: it does not respond, or "
+    "cannot end the pod";
+constexpr const char* kNoNode = "terminating, and there is no Node of this name any more";
 
 /// The node for which the DaemonSet controller made a pod, also while it is not scheduled there
 /// (pkg/controller/daemon/util, ReplaceDaemonSetPodNodeNameNodeAffinity).
@@ -61,14 +67,20 @@ Json ReducedAgentPod(const Json& pod) {
 
 }  // namespace
 
-struct AgentTroubles::State {
+struct AgentTroubles::State : std::enable_shared_from_this<State> {
+  State(protocol::kube::Api& a, std::string space, Callbacks c)
+      : api(a), namespace_name(std::move(space)), callbacks(std::move(c)) {}
+
   protocol::kube::Api& api;
   const std::string namespace_name;
   const Callbacks callbacks;
   std::optional<Informer> pods;
+  bool failed = false;  // to read the pods
   struct Pod {
     std::string node, trouble;                         // without trouble it is ready
     std::optional<base::TimePoint> terminating_since;  // by our clock: its node's may be another
+    std::string node_trouble;                          // of one that ends: why its node cannot
+    bool asked = false;                                // of its Node, without an answer yet
   };
   std::map<std::string, Pod> found;  // by name
 
@@ -77,15 +89,46 @@ struct AgentTroubles::State {
     Pod& known = found[name];
     known.node = TextAt(pod, "/node");
     known.trouble = TextAt(pod, "/trouble");
-    if (pod.value("terminating", false) && !known.terminating_since)
-      known.terminating_since = Now();
+    if (pod.value("terminating", false)) {
+      if (!known.terminating_since) known.terminating_since = Now();
+      AskForNode(name, known);
+    }
     callbacks.changed();
+  }
+
+  /// The time since when a pod ends is lost when this operator starts, and those in objects are of
+  /// other machines' clocks; but a Node says whether its kubelet responds. What happens to a Node
+  /// shows in its pods, too: each change of the pod is a reason to ask.
+  void AskForNode(const std::string& name, Pod& pod) {
+    if (pod.node.empty() || pod.asked) return;
+    pod.asked = true;
+    api.Do(protocol::kube::Get({"", "v1", "nodes"}, "", pod.node),
+           base::IfAlive(this, [name](State& self, const Result<ApiResponse>& answer) {
+             const auto known = self.found.find(name);
+             if (known == self.found.end()) return;
+             known->second.asked = false;
+             known->second.node_trouble = TroubleOfNode(protocol::kube::Parse(answer));
+             self.callbacks.changed();
+           }));
+  }
+
+  static std::string TroubleOfNode(const Result<Json>& node) {
+    if (!node.ok()) return node.error().code() == Code::kNotFound ? kNoNode : "";
+    const RolloutNode found = RolloutNodeOf(ReducedDriverNode(*node, {}), {}, {});
+    return found.not_ready_since ? kNotReady : "";
+  }
+
+  bool HasRead() const {
+    if (!pods) return true;
+    return failed || (pods->synced() && std::ranges::none_of(found, [](const auto& one) {
+                        return one.second.asked;
+                      }));
   }
 
   base::TimePoint Now() const { return api.executor().clock().Now(); }
 
   bool IsEnding(const Pod& pod) const {
-    if (!pod.terminating_since) return false;
+    if (!pod.terminating_since || !pod.node_trouble.empty()) return false;
     const base::Duration left = *pod.terminating_since + kEnds - Now();
     if (left > 0s) callbacks.due_after(left);
     return left > 0s;
@@ -93,7 +136,8 @@ struct AgentTroubles::State {
 
   /// A pod that does not end may be ready: its kubelet said so last.
   std::string TroubleOf(const Pod& pod) const {
-    return pod.terminating_since && !IsEnding(pod) ? kDoesNotEnd : pod.trouble;
+    if (!pod.terminating_since || IsEnding(pod)) return pod.trouble;
+    return pod.node_trouble.empty() ? kDoesNotEnd : pod.node_trouble;
   }
 
   void Gone(const std::string& name) {
@@ -111,15 +155,19 @@ struct AgentTroubles::State {
         api, options,
         Informer::Handlers{.changed = [this](const Json& pod) { Seen(pod); },
                            .removed = [this](const auto&, const auto& name) { Gone(name); },
-                           .synced = {},
-                           .problem = callbacks.problem});
+                           .synced = callbacks.changed,
+                           .problem =
+                               [this](const Status& why) {
+                                 failed = !why.ok();
+                                 callbacks.problem(why);
+                               }});
     pods->Start();
   }
 };
 
 AgentTroubles::AgentTroubles(protocol::kube::Api& api, std::string namespace_name,
                              Callbacks callbacks)
-    : state_(new State{api, std::move(namespace_name), std::move(callbacks), {}, {}}) {}
+    : state_(std::make_shared<State>(api, std::move(namespace_name), std::move(callbacks))) {}
 
 AgentTroubles::~AgentTroubles() = default;
 
@@ -128,8 +176,11 @@ void AgentTroubles::Read(bool wanted) {
   if (wanted) return state_->Start();
   state_->pods.reset();
   state_->found.clear();
+  state_->failed = false;
   state_->callbacks.problem({});
 }
+
+bool AgentTroubles::has_read() const { return state_->HasRead(); }
 
 std::vector<std::string> AgentTroubles::troubles() const {
   std::vector<std::string> sorted;

@@ -25,8 +25,12 @@ class AgentTroubles {
   /// Begins to read, or ends. At rest nothing is read: a cluster has one such pod for each node.
   void Read(bool wanted);
 
+  /// False while it begins to read: what is not found then may be there.
+  bool has_read() const;
+
   /// Why pods are not ready, the first by node: "n2: agent: CrashLoopBackOff: ...". That a pod ends
-  /// is no trouble, unless it takes longer than a minute: then its node does not respond.
+  /// is no trouble, unless its Node is gone or not ready, or it takes longer than a minute: then
+  /// its node does not respond.
   std::vector<std::string> troubles() const;
 
   /// By node, why no agent of it is ready, while that is read; nothing of a node that has one or
@@ -36,7 +40,7 @@ class AgentTroubles {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace penstock::cluster

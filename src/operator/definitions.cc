@@ -140,7 +140,7 @@ struct Definitions::State : std::enable_shared_from_this<State> {
 
   void Looked(const std::string& name, const Result<ApiResponse>& answer, const Done& done) {
     const bool missing = !answer.ok() && answer.error().code() == Code::kNotFound;
-    if (!answer.ok() && !missing) return done(answer.error());
+    if (!answer.ok() && !missing) return Unread(name, answer.error(), done);
     const auto found = missing ? Result<Json>(Json()) : protocol::kube::Parse(answer);
     if (!found.ok()) return done(found.error());
     const Json& definition = wanted[name];
@@ -158,6 +158,17 @@ struct Definitions::State : std::enable_shared_from_this<State> {
                  self.made[name] = HashOfSpec(*object);
                  self.Wait(name, *object, done);
                }));
+  }
+
+  /// Whether it is ours is not known, and its objects may be: they are read as the server has them.
+  void Unread(const std::string& name, const base::Error& why, const Done& done) {
+    if (ReconcileLoop::IsRefusal(why.code())) {
+      Keep(name, {.why = "the definition " + name + " cannot be read, and stays: " + why.message() +
+                         ". Permit the operator to get and patch it, as its chart does, or, if it "
+                         "is applied otherwise, set operator.upgradeCRD to false"});
+      Serve(name);
+    }
+    done(why);
   }
 
   /// Others write the definition and leave our annotations; a server may have written what we

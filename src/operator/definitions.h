@@ -23,8 +23,9 @@ struct KeptDefinition {
 };
 
 /// Use on the api's executor. Adds a task for each definition to `work`, which must outlive this.
-/// What is found is used as it is where it is kept (KeptAs), and where the server refuses ours: the
-/// task then has a problem, and the kinds of the other definitions are served nevertheless.
+/// What is found is used as it is where it is kept (KeptAs), and where the server refuses ours, or
+/// refuses to show it: the task then has a problem, and the kinds of the other definitions are
+/// served nevertheless. One that cannot be read counts as kept.
 class Definitions {
  public:
   struct Callbacks {

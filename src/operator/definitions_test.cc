@@ -184,6 +184,42 @@ TEST_F(DefinitionsTest, OneThatTheServerRefusesIsNamedAndUsedAsItIs) {
   EXPECT_EQ(Said(kPolicyPath, "Error", "status"), "False");
 }
 
+TEST_F(DefinitionsTest, OneThatMayNotBeReadIsNamedAndUsedAsItIs) {
+  Found(DefinitionOf(kPoliciesDefined, "v1"));
+  api_.Forbid("GET", DefinitionPath(kPoliciesDefined));
+  Settle();
+  EXPECT_EQ(Kept(kPolicyPath), "") << "a server that starts permits it later";
+  executor_.Advance(2min);
+  EXPECT_THAT(Kept(kPolicyPath),
+              AllOf(HasSubstr("clusterpolicies.nvidia.com cannot be read"), HasSubstr("\"get\""),
+                    HasSubstr("set operator.upgradeCRD to false")));
+  EXPECT_EQ(Kept("/apis/nvidia.com/v1alpha1/nvidiadrivers/blue"), "") << "it is of another kind";
+  EXPECT_THAT(Events(), ElementsAre(testing::Pair("ClusterPolicy", 1)));
+  api_.Merge(kPolicyPath, {{"spec", {{"daemonsets", {{"labels", {{"team", "a"}}}}}}}});
+  executor_.Advance(10s);
+  EXPECT_THAT(api_.Find(std::string(kSets) + "penstock-agent")->dump(), HasSubstr(R"("team":"a")"));
+  const std::string said = Kept(kPolicyPath);
+  Settle();
+  EXPECT_EQ(Kept(kPolicyPath), said) << "by an operator that starts";
+  EXPECT_THAT(Events(), ElementsAre(testing::Pair("ClusterPolicy", 1)));
+  api_.Heal();
+  executor_.Advance(6min);
+  EXPECT_EQ(Scope(kPoliciesDefined), "Cluster");
+  EXPECT_EQ(Kept(kPolicyPath), "");
+}
+
+TEST_F(DefinitionsTest, WhereTheServerDoesNotAnswerWhatWasSaidOfADefinitionStays) {
+  Found(WithAnnotation(DefinitionOf(kPoliciesDefined, "v1"), "penstock.io/version", "999.0.0"));
+  Settle();
+  const std::string said = Kept(kPolicyPath);
+  EXPECT_THAT(said, HasSubstr("999.0.0"));
+  api_.Fail(
+      {.status = 503, .times = -1, .method = "GET", .path = DefinitionPath(kPoliciesDefined)});
+  Settle();
+  executor_.Advance(3min);
+  EXPECT_EQ(Kept(kPolicyPath), said);
+}
+
 TEST_F(DefinitionsTest, OneThatAnotherProgramWritesOverIsWrittenAgain) {
   api_.ForgetCalls();
   api_.Merge(DefinitionPath(kPoliciesDefined), {{"spec", {{"scope", "theirs"}}}});

@@ -453,16 +453,25 @@ struct Operator::State {
       agents_since.reset();
       return agent_troubles.Read(false);
     }
-    if (!agents_since) agents_since = now;
+    if (!agents_since) agents_since = AreAgentsMissed() ? now - kAgentsTake : now;
     const base::Duration left = *agents_since + kAgentsTake - now;
     if (left > 0s) return work.After(kStatus, left);
     agent_troubles.Read(true);
   }
 
+  /// As the operator before this one has said, which takes nothing of that back.
+  bool AreAgentsMissed() const {
+    return std::ranges::any_of(watch.policies(), [](const PolicyObject& policy) {
+      return !IsForeign(policy) &&
+             Find(policy.object, "/status/nodes/byReason/" + std::string(kAgentNotReady));
+    });
+  }
+
   /// Whether there is something to say: an operator that has just started does not replace what the
   /// one before it said by that it is reading.
   bool IsKnown(const PolicyObject& policy) const {
-    const bool read = IsComplete() && (drivers_planned || !AddsDriver(policy));
+    const bool read =
+        IsComplete() && agent_troubles.has_read() && (drivers_planned || !AddsDriver(policy));
     return read || !Problems().empty();
   }
 
@@ -584,6 +593,10 @@ struct Operator::State {
     facts.problems = Problems();
     if (!definitions) facts.definitions.emplace();
     if (definitions && definitions->kept() != nullptr) facts.definitions = *definitions->kept();
+    if (facts.definitions && !AreRefusalsLasting())
+      std::erase_if(*facts.definitions, [](const auto& kept) {
+        return protocol::kube::NamesMissingRule(kept.second.why);
+      });
     return facts;
   }
 

@@ -90,6 +90,11 @@ class OperatorTest : public testing::Test {
     executor_.Advance(3s);
   }
 
+  /// What the kubelet of the node reports of it.
+  void SetKubelet(const char* ready) {
+    api_.Merge(kNode, {{"status", {{"conditions", {{{"type", "Ready"}, {"status", ready}}}}}}});
+  }
+
   /// A pod that is not ready does not start.
   void PutAgentPod(const std::string& node, const std::string& name, bool ready) {
     json pod = {
@@ -367,6 +372,7 @@ TEST_F(OperatorTest, SaysWhyAgentsAreNotReadyAndReadsTheirPodsOnlyMeanwhile) {
 
 TEST_F(OperatorTest, AnAgentThatWaitsForItsNodeOrEndsWithItIsNotReady) {
   PutPolicy();
+  SetKubelet("True");
   Start();
   RunAgents();
   api_.Merge(kSet, {{"status", {{"numberReady", 1}}}});
@@ -397,6 +403,7 @@ TEST_F(OperatorTest, AnAgentThatWaitsForItsNodeOrEndsWithItIsNotReady) {
 
 TEST_F(OperatorTest, ANodeThatIsGoneIsNamedWithTheCause) {
   PutPolicy();
+  SetKubelet("True");  // as it said last
   Start();
   RunAgents();
   const std::string path = "/api/v1/namespaces/gpu-operator/pods/penstock-agent-x";
@@ -415,6 +422,49 @@ TEST_F(OperatorTest, ANodeThatIsGoneIsNamedWithTheCause) {
   PutAgentPod("n1", "y", false);
   executor_.Advance(3s);
   EXPECT_EQ(Condition("Ready")["message"], message + "; n1: agent: CrashLoopBackOff");
+}
+
+TEST_F(OperatorTest, ANodeThatIsGoneIsNamedAtOnceByItsNodeObject) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  const std::string path = "/api/v1/namespaces/gpu-operator/pods/penstock-agent-x";
+  SetKubelet("Unknown");
+  PutAgentPod("n1", "x", true);
+  api_.Merge(path, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  api_.Merge(kSet, {{"status", {{"updatedNumberScheduled", 1}}}});
+  executor_.Advance(15s);
+  const std::string message = "agents: 2 ready and 1 current, of 2 nodes; n1: terminating, and ";
+  EXPECT_THAT(TextAt(Condition("Ready"), "/message"),
+              HasSubstr(message + "the kubelet does not report the node as ready"));
+  EXPECT_EQ(At(kPolicy)["status"]["nodes"]["byReason"], json({{"AgentNotReady", 1}}));
+  const json status = At(kPolicy)["status"];
+  operator_.reset();
+  api_.ForgetCalls();
+  Start();
+  EXPECT_EQ(At(kPolicy)["status"], status) << "an operator that starts takes nothing back";
+  executor_.Advance(5min);
+  EXPECT_EQ(At(kPolicy)["status"], status);
+  EXPECT_THAT(Written(), Not(Contains(HasSubstr("cluster-policy/status"))));
+  SetKubelet("True");
+  PutAgentPod("n1", "x", false);
+  api_.Merge(path, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  executor_.Advance(3s);
+  EXPECT_THAT(TextAt(Condition("Ready"), "/message"), HasSubstr("terminating for over a minute"))
+      << "the kubelet responds again, and the pod stays";
+}
+
+TEST_F(OperatorTest, ANodeThatIsDeletedIsNamedAtOnce) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  PutAgentPod("n3", "x", true);
+  api_.Merge("/api/v1/namespaces/gpu-operator/pods/penstock-agent-x",
+             {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  api_.Merge(kSet, {{"status", {{"updatedNumberScheduled", 1}}}});
+  executor_.Advance(15s);
+  EXPECT_THAT(TextAt(Condition("Ready"), "/message"),
+              HasSubstr("; n3: terminating, and there is no Node of this name"));
 }
 
 TEST_F(OperatorTest, AtRestWritesNothing) {

@@ -249,9 +249,9 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
 
   void WriteLabels(const Done& done) {
     const ObservedNode* node = watch.node();
-    if (!begun || !update->labels || node == nullptr || carried == Carried::kUnknown ||
-        options.labels.node == Switch::kOff)
-      return done({});
+    if (!begun || node == nullptr) return done({});
+    if (options.labels.node == Switch::kOff) return TakeLabelsBack(*node, done);
+    if (!update->labels || carried == Carried::kUnknown) return done({});
     if (!watch.owners_known()) return RequestOwners(done);
     const LabelPlan plan =
         reconciler.Decide(*node, DesiredLabels(),
@@ -262,10 +262,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
                      : "other field managers change the agent's labels: " + plan.contested});
     if (plan.again) work.After(kLabels, *plan.again);
     if (!plan.write && !AnnotationsDiffer(*node)) return done({});
-    // The uid prevents the apply from creating a Node that was just deleted.
-    Json object = {{"apiVersion", "v1"},
-                   {"kind", "Node"},
-                   {"metadata", {{"name", node->name}, {"uid", node->uid}, {"labels", plan.set}}}};
+    Json object = NodeWith(*node, plan.set);
     for (const auto& [key, value] : update->annotations)
       if (!value.empty()) object["metadata"]["annotations"][key] = value;
     api.Do(protocol::kube::Apply({"", "v1", "nodes"}, "", object, kLabelsManager),
@@ -276,6 +273,43 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
              if (answer.ok()) self->annotated = annotations;
              self->LabelsWritten(set, answer, done);
            });
+  }
+
+  /// What our field manager owns is then these labels alone. The uid prevents the apply from
+  /// creating a Node that was just deleted.
+  static Json NodeWith(const ObservedNode& node, const NodeLabelSet& labels) {
+    return {{"apiVersion", "v1"},
+            {"kind", "Node"},
+            {"metadata", {{"name", node.name}, {"uid", node.uid}, {"labels", labels}}}};
+  }
+
+  /// Those that an agent wrote before labels.node was off, as those of GPU Feature Discovery go
+  /// with its object or file. A right that was taken away with the setting is not waited for: at
+  /// rest nothing is asked of the server.
+  void TakeLabelsBack(const ObservedNode& node, const Done& done) {
+    if (labels_taken_back) return done({});
+    if (!watch.owners_known()) return RequestOwners(done);
+    const LabelPlan plan = reconciler.Decide(node, {}, false, Now());
+    if (!plan.write) return LabelsTakenBack({}, done);
+    api.Do(protocol::kube::Apply({"", "v1", "nodes"}, "", NodeWith(node, plan.set), kLabelsManager),
+           [weak = weak_from_this(), done](const auto& answer) {
+             const auto self = weak.lock();
+             if (!self) return;
+             if (!answer.ok() && answer.error().code() != Code::kPermissionDenied)
+               return done(answer.error());
+             self->LabelsTakenBack(answer.ok() ? "" : answer.error().message(), done);
+           });
+  }
+
+  void LabelsTakenBack(const std::string& refused, const Done& done) {
+    labels_taken_back = true;
+    if (!refused.empty())
+      work.Report("labels that stay",
+                  {"labels.node is off, and labels that the agent wrote before stay; `kubectl "
+                   "penstock cleanup --node " +
+                       options.node + "` removes them: " + refused,
+                   true});
+    done({});
   }
 
   /// One that another client changed is restored with the next write: it decides nothing.
@@ -498,6 +532,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   };
   std::optional<Annotations> annotated;  // as written last
   Carried carried;
+  bool labels_taken_back = false;  // where labels.node is off: there is nothing to do any more
   bool remembered = false;
 
   NodeLabelReconciler reconciler;

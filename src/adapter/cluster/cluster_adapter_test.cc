@@ -458,6 +458,64 @@ TEST_F(ClusterAdapterTest, WithoutLabelsOfTheNodeNoClientIsStopped) {
   EXPECT_EQ(Label(kDcgm), "true");
 }
 
+// Labels that are switched off.
+
+TEST_F(ClusterAdapterTest, LabelsThatTheAgentWroteGoOnceTheyAreSwitchedOff) {
+  Converge();
+  ASSERT_EQ(Label("nvidia.com/gpu.count"), "2");
+  api_.Merge(kNode, {{"metadata", {{"labels", {{"nvidia.com/gpu.product", "mine"}}}}}}, "kubectl");
+  options_.labels.node = Switch::kOff;
+  Restart();
+  Show(10s);
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "(none)");
+  EXPECT_EQ(Label("nvidia.com/gfd.timestamp"), "(none)");
+  EXPECT_EQ(Label("nvidia.com/gpu.product"), "mine") << "of another field manager";
+  EXPECT_EQ(Label("zone"), "a");
+  EXPECT_EQ(NodeWrites(), 1);
+  news_.report.version = "0.2.0";
+  Show(30min);
+  Restart();
+  Show(10s);
+  EXPECT_EQ(NodeWrites(), 1);
+  EXPECT_EQ(state_.reason, "");
+}
+
+TEST_F(ClusterAdapterTest, LabelsThatNfdMaintainsStayWhenLabelsAreSwitchedOff) {
+  Converge();
+  api_.Merge(
+      kNode,
+      {{"metadata",
+        {{"annotations", {{"nfd.node.kubernetes.io/feature-labels", "nvidia.com/gpu.count"}}}}}},
+      "nfd-master");
+  options_.labels.node = Switch::kOff;
+  Restart();
+  Show(10s);
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
+  EXPECT_EQ(Label("nvidia.com/gfd.timestamp"), "(none)");
+}
+
+TEST_F(ClusterAdapterTest, LabelsThatMayNotBeTakenBackAreSaidAndNotTriedAgain) {
+  Converge();
+  options_.labels.node = Switch::kOff;
+  api_.Forbid("PATCH", kNode);
+  Restart();
+  Show(1h);
+  EXPECT_EQ(NodeWrites(), 1) << "at rest nothing is asked of the server";
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
+  EXPECT_THAT(state_.reason, AllOf(HasSubstr("labels.node is off"),
+                                   HasSubstr("kubectl penstock cleanup --node n1"),
+                                   HasSubstr(R"(resources: ["nodes"])")));
+}
+
+TEST_F(ClusterAdapterTest, LabelsAreTakenBackOnceTheServerAnswers) {
+  Converge();
+  options_.labels.node = Switch::kOff;
+  api_.Fail({.status = 503, .times = 3, .method = "PATCH", .path = kNode});
+  Restart();
+  Show(5min);
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "(none)");
+}
+
 // The report before the labels.
 
 TEST_F(ClusterAdapterTest, TheObjectIsWrittenWhileLabelsHaveToWait) {

@@ -113,6 +113,7 @@ class BareNode:
         for source, target in self.mounts:
             node.run("mkdir", "-p", target)
             node.run("mount", "--bind", source, target)
+        node.at_boot(*self.mounts)
 
     def wish(self, **variables):
         """What the containers of this node do wrong from now on; nothing: nothing."""
@@ -138,6 +139,7 @@ class BareNode:
     def restore(self):
         self.unmount()
         self.node.run("rm", "-f", WISHES, STATE)
+        self.node.at_boot()
         for _, target in reversed(self.mounts):
             self.node.run("umount", "-l", target, check=False)
         self.node.machine.heal()

@@ -91,8 +91,13 @@ class Node:
         self.machine = Machine(cluster.dir / self.name / "machine", programs, machine)
         self.kubelet = KubeletPeer(cluster, k)
         self.wanted: dict[str, dict[str, int]] = {}  # resource -> UUID -> replicas, as a scenario configured it; empty: all whole
-        (cluster.dir / self.name / "mounts").write_text(f"{self.machine.root} {ACCELERATORS}\n")
+        self.at_boot()
         (cluster.dir / self.name / "containerd-cdi").write_text(str(self.name != WITHOUT_CDI).lower())
+
+    def at_boot(self, *more: tuple[str, str]):
+        """What is bound into the node's files before its daemons start, besides its machine: (source, target)."""
+        mounts = ((str(self.machine.root), ACCELERATORS), *more)
+        (self.cluster.dir / self.name / "mounts").write_text("".join(f"{source} {target}\n" for source, target in mounts))
 
     def run(self, *command, **options) -> subprocess.CompletedProcess:
         return self.cluster.run(*command, node=self.k, **options)

@@ -27,6 +27,35 @@ def wait_state(rollout: Rollout, state: str) -> str:
     return wait_for(lambda: next((node for node in TEAM if rollout.states()[node] == state), None), 120, f"a node to be in the state {state}", rollout.told)
 
 
+def running(rollout: Rollout, node: str, container: str) -> bool:
+    """Whether this container of the node's new driver runs: k8s-driver-manager unloads the earlier one, nvidia-driver-ctr loads its own."""
+    pod = rollout.driver_pods().get(node, {})
+    statuses = [one for key in ("initContainerStatuses", "containerStatuses") for one in pod.get("status", {}).get(key, [])]
+    return any(one["name"] == container and "running" in one["state"] for one in statuses)
+
+
+def is_cordoned(rollout: Rollout, node: str) -> bool:
+    return "unschedulable" in rollout.fleet.get("node", node)["spec"]
+
+
+@contextlib.contextmanager
+def wedged(rollout: Rollout, node: str):
+    """The node's kernel does not give up the module meanwhile."""
+    simulate = rollout.fleet.nodes[node].machine.root / "sys/module/nvidia/simulate"
+    simulate.write_text("wedged\n")
+    try:
+        yield
+    finally:
+        simulate.unlink(missing_ok=True)
+
+
+def end_hang(rollout: Rollout, node: str):
+    """The node's next driver container does not hang."""
+    rollout.bare[node].wish()
+    if hangs := rollout.driver_pods().get(node):  # unless the one before it had not ended yet
+        rollout.fleet.kubectl("delete", "pod", "-n", NAMESPACE, hangs["metadata"]["name"], "--wait=false")
+
+
 def take_time(rollout: Rollout):
     """The drivers of the team need 5 s to load, so that a node is seen in that state."""
     for node in TEAM:
@@ -94,13 +123,51 @@ def test_an_api_server_that_dies_in_an_upgrade_delays_it(blue, fleet):
     fleet.wait_deployed("holder", deadline=180)
 
 
-def test_an_agent_that_is_killed_in_an_upgrade_delays_it(blue, fleet):
-    take_time(blue)
-    blue.apply("blue", NEW, "blue")
-    node = wait_state(blue, "pod-restart-required")
-    fleet.nodes[node].kill_agent()
+def test_an_api_server_that_is_gone_while_a_module_is_unloaded_delays_it(blue, fleet):
+    with wedged(blue, "n2"):
+        blue.apply("blue", NEW, "blue")
+        wait_for(lambda: is_cordoned(blue, "n2") and running(blue, "n2", "k8s-driver-manager"), 240, "n2 to unload its driver", blue.told)
+        fleet.cluster.kill("apiserver")
+    try:
+        wait_for(lambda: blue.bare["n2"].module() != OLD, 120, "the module to be unloaded without an API server")
+    finally:
+        fleet.cluster.start("apiserver")
+    fleet.restart_controllers()
+    blue.wait_done(n2=f"container {NEW}", n3=f"container {NEW}")
+    fleet.wait_deployed("holder", deadline=180)
+
+
+def test_an_agent_that_is_killed_while_a_module_is_unloaded_delays_it(blue, fleet):
+    with wedged(blue, "n2"):
+        blue.apply("blue", NEW, "blue")
+        wait_for(lambda: running(blue, "n2", "k8s-driver-manager"), 240, "n2 to unload its driver", blue.told)
+        fleet.nodes["n2"].kill_agent()
     blue.wait_done(n2=f"container {NEW}", n3=f"container {NEW}")
     fleet.wait_deployed("holder")
+
+
+def test_an_agent_that_is_killed_while_a_driver_is_loaded_delays_it(blue, fleet):
+    blue.bare["n2"].wish(hang=1)
+    blue.apply("blue", NEW, "blue")
+    wait_for(lambda: running(blue, "n2", "nvidia-driver-ctr") and blue.bare["n2"].module() != OLD, 240, "n2 to load its driver", blue.told)
+    fleet.nodes["n2"].kill_agent()
+    end_hang(blue, "n2")
+    blue.wait_done(n2=f"container {NEW}", n3=f"container {NEW}")
+    fleet.wait_deployed("holder")
+
+
+def test_a_reboot_upgrades_nothing_and_the_same_pod_loads_the_driver_again(blue, fleet):
+    """The digest of what the pod installs agrees with what is wanted: no pod is evicted, and the node is not cordoned."""
+    before = blue.driver_pods()["n2"]["metadata"]["uid"]
+    with blue.watched() as (seen, most):
+        blue.bare["n2"].unload()  # as a kernel that starts has no module
+        fleet.cluster.reboot_node(2)
+        wait_for(lambda: blue.bare["n2"].module() == OLD and blue.bare["n2"].has_root(), 240, "the driver to be loaded again", blue.told)
+        blue.wait_done(n2=f"container {OLD}", n3=f"container {OLD}")
+        fleet.wait_advertised(120)
+    assert seen["n2"] == ["upgrade-done"] and most == [0], (seen, most)
+    assert blue.driver_pods()["n2"]["metadata"]["uid"] == before, "its driver was installed by another pod"
+    blue.operator.wait_state("ready", kind="nvidiadrivers", name="blue")
 
 
 def test_a_node_that_is_gone_in_an_upgrade_is_named_and_goes_on_when_it_is_back(blue, fleet):
@@ -112,24 +179,18 @@ def test_a_node_that_is_gone_in_an_upgrade_is_named_and_goes_on_when_it_is_back(
         blue.wait_says("n2", "NodeNotReady")
         assert blue.states()["n3"] in ("upgrade-required", "upgrade-done"), "it takes up the only place"
     finally:
-        blue.bare["n2"].wish()
         fleet.cluster.start("kubelet", node=2)
-    if hangs := blue.driver_pods().get("n2"):  # unless the one before it had not ended yet
-        fleet.kubectl("delete", "pod", "-n", NAMESPACE, hangs["metadata"]["name"], "--wait=false")
+    end_hang(blue, "n2")
     blue.wait_done(n2=f"container {NEW}", n3=f"container {NEW}")
     fleet.wait_deployed("holder")
 
 
 def test_a_module_that_the_kernel_does_not_give_up_is_named_and_retried(blue, fleet):
-    simulate = fleet.nodes["n2"].machine.root / "sys/module/nvidia/simulate"
-    simulate.write_text("wedged\n")
-    try:
+    with wedged(blue, "n2"):
         environment = [{"name": "DRIVER_UNLOAD_TIMEOUT", "value": "5s"}]
         blue.apply("blue", NEW, "blue", manager=merged_environment(blue, environment))
         blue.wait_says("n2", "k8s-driver-manager", "nvidia")
         assert blue.versions()["n2"] in (f"container {OLD}", ""), "its module is still loaded"
-    finally:
-        simulate.unlink(missing_ok=True)
     blue.wait_done(n2=f"container {NEW}", n3=f"container {NEW}")
     fleet.wait_deployed("holder")
 

@@ -8,6 +8,7 @@
 #include "api/compat/policy_kinds.h"
 #include "base/core/quantity.h"
 #include "base/core/strings.h"
+#include "protocol/kube/reconcile_loop.h"
 
 namespace penstock::app {
 
@@ -25,6 +26,7 @@ constexpr std::string_view kDefinitions[] = {
     "clusterpolicies.nvidia.com", "nvidiadrivers.nvidia.com", "gpuclusters.nvidia.com",
     "deviceconfigs.amd.com",      "penstocks.penstock.io",    "nodestates.penstock.io"};
 constexpr base::Duration kListInterval = std::chrono::milliseconds(500);
+constexpr base::Duration kReleasedWithin = std::chrono::seconds(20);
 
 struct NamedKind {
   Resource resource;
@@ -107,31 +109,67 @@ bool DeleteOne(const ApiServer& server, const NamedKind& kind, const std::string
   return true;
 }
 
-/// The list of finalizers is replaced as a whole, so the version guards those of others.
-void RemoveFinalizer(const ApiServer& server, const NamedKind& kind, const std::string& space,
-                     const Json& object, bool dry_run, CleanupOutcome& outcome) {
+/// For how long what is refused for the time being is tried again.
+struct Retries {
+  const base::Clock& clock;
+  const Sleep& sleep;
+  const base::TimePoint end = clock.Now() + kReleasedWithin;
+};
+
+/// The list without the operator's finalizer; null: it is not in it.
+Json OtherFinalizers(const Json& object) {
   const Json& finalizers = analysis::At(object, {"metadata", "finalizers"});
-  if (!finalizers.is_array()) return;
+  if (!finalizers.is_array()) return {};
   Json others = Json::array();
   for (const Json& one : finalizers)
     if (one != kFinalizer) others.push_back(one);
-  if (others.size() == finalizers.size()) return;
-  const std::string name = NameOfObject(object);
+  return others.size() == finalizers.size() ? Json() : others;
+}
+
+/// The list of finalizers is replaced as a whole, so the version guards those of others.
+base::Status PatchFinalizers(const ApiServer& server, const NamedKind& kind,
+                             const std::string& space, const Json& object, const Json& others,
+                             bool dry_run) {
   const Json patch = {
       {"metadata",
        {{"resourceVersion", analysis::TextAt(object, {"metadata", "resourceVersion"})},
         {"finalizers", others}}}};
   protocol::kube::ApiCall call =
-      protocol::kube::Patch(kind.resource, kind.namespaced ? space : "", name,
+      protocol::kube::Patch(kind.resource, kind.namespaced ? space : "", NameOfObject(object),
                             protocol::kube::kMergePatch, patch, kCleanupManager);
   if (dry_run) call.query["dryRun"] = "All";
   const auto done = server(std::move(call));
-  if (!done.ok() && done.error().code() == Code::kNotFound) return;
-  if (!done.ok()) {
-    outcome.failures.push_back(NameFor(kind, space, name) + ": " + done.error().message());
-  } else {
-    outcome.removed.push_back("the finalizer " + std::string(kFinalizer) + " of " +
-                              NameFor(kind, space, name));
+  return done.ok() ? base::Status() : base::Status(done.error());
+}
+
+/// As it is now; null: it is gone, or another object has its name; where it cannot be read, as it
+/// was. Lists it: the clean-up may not get single objects.
+Json ReadAgain(const ApiServer& server, const NamedKind& kind, const std::string& space,
+               const Json& object) {
+  auto found = ListObjects(server, kind.resource, kind.namespaced ? space : "",
+                           {{"fieldSelector", "metadata.name=" + NameOfObject(object)}});
+  if (!found.ok()) return object;
+  for (Json& one : *found)
+    if (analysis::TextAt(one, {"metadata", "uid"}) == analysis::TextAt(object, {"metadata", "uid"}))
+      return std::move(one);
+  return {};
+}
+
+void RemoveFinalizer(const ApiServer& server, const NamedKind& kind, const std::string& space,
+                     Json object, const Retries& retries, bool dry_run, CleanupOutcome& outcome) {
+  const std::string name = NameFor(kind, space, NameOfObject(object));
+  while (true) {
+    const Json others = OtherFinalizers(object);
+    if (others.is_null()) return;
+    const base::Status done = PatchFinalizers(server, kind, space, object, others, dry_run);
+    if (done.ok())
+      return outcome.removed.push_back("the finalizer " + std::string(kFinalizer) + " of " + name);
+    const Code code = done.error().code();
+    if (code == Code::kNotFound) return;
+    if (protocol::kube::ReconcileLoop::IsRefusal(code) || retries.clock.Now() >= retries.end)
+      return outcome.failures.push_back(name + ": " + done.error().message());
+    retries.sleep(kListInterval);
+    object = ReadAgain(server, kind, space, object);
   }
 }
 
@@ -199,7 +237,8 @@ std::vector<Found> StillThere(const ApiServer& server, const std::string& space,
 
 /// helm waits for objects that it deletes: without an operator it would do so until its timeout.
 void ReleaseFrom(const ApiServer& server, const std::string& space, const std::vector<Found>& left,
-                 const CleanupOutcome& unread, base::Duration timeout, CleanupOutcome& outcome) {
+                 const CleanupOutcome& unread, base::Duration timeout, const Retries& retries,
+                 CleanupOutcome& outcome) {
   std::vector<std::string> names;
   for (const Found& one : left) names.push_back(NameFor(one.kind, space, NameOfObject(one.object)));
   names.insert(names.end(), unread.failures.begin(), unread.failures.end());
@@ -207,7 +246,7 @@ void ReleaseFrom(const ApiServer& server, const std::string& space, const std::v
                             base::FormatDuration(timeout) +
                             "; `penstock cleanup --cluster --operator` removes what is left");
   for (const Found& one : left)
-    RemoveFinalizer(server, one.kind, space, one.object, false, outcome);
+    RemoveFinalizer(server, one.kind, space, one.object, retries, false, outcome);
 }
 
 }  // namespace
@@ -229,8 +268,8 @@ CleanupOutcome DeletePolicies(const ApiServer& server, const CleanupOptions& opt
     CleanupOutcome unread;
     const auto left = StillThere(server, space, deleted, unread);
     if (left.empty() && unread.failures.empty()) return outcome;
-    if (clock.Now() >= end) {
-      ReleaseFrom(server, space, left, unread, timeout, outcome);
+    if (clock.Now() >= end + (unread.failures.empty() ? base::Duration{} : kReleasedWithin)) {
+      ReleaseFrom(server, space, left, unread, timeout, {clock, sleep}, outcome);
       return outcome;
     }
     sleep(kListInterval);
@@ -253,10 +292,12 @@ bool CleanAfterOperator(const ApiServer& server, const CleanupOptions& options,
     for (const Json& object : made(kind, outcome))
       DeleteOne(server, kind, options.namespace_name, NameOfObject(object), options.dry_run,
                 outcome);
+  const Retries retries{clock, sleep};
   for (const NamedKind& kind : PolicyKinds())
     for (const Json& object :
          kind.held ? Those(server, kind, options.namespace_name, "", outcome) : std::vector<Json>())
-      RemoveFinalizer(server, kind, options.namespace_name, object, options.dry_run, outcome);
+      RemoveFinalizer(server, kind, options.namespace_name, object, retries, options.dry_run,
+                      outcome);
   const NamedKind leases = {{"coordination.k8s.io", "v1", "leases"}, "Lease"};
   DeleteOne(server, leases, options.namespace_name, std::string(kOperatorLease), options.dry_run,
             outcome);

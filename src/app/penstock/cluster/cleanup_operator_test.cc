@@ -1,5 +1,6 @@
 #include "app/penstock/cluster/cleanup_operator.h"
 
+#include <algorithm>
 #include <map>
 
 #include <gmock/gmock.h>
@@ -64,19 +65,36 @@ class CleanupOperatorTest : public testing::Test {
     if (call.method == "GET") return List(call);
     if (found == objects_.end()) return Absent();
     if (call.query.contains("dryRun")) return ApiResponse{200, "{}"};
+    if (call.method == "PATCH" && !refusals_.empty()) return Refuse(found->second);
     if (call.method == "DELETE" && found->second["metadata"].value("finalizers", Json()).empty())
       objects_.erase(found);
     if (call.method == "PATCH") found->second.merge_patch(Json::parse(call.body));
     return ApiResponse{200, "{}"};
   }
 
+  /// A conflict comes of another's write, which adds a finalizer.
+  base::Result<ApiResponse> Refuse(Json& object) {
+    const base::Code why = refusals_.back();
+    refusals_.pop_back();
+    if (why == base::Code::kAborted) {
+      object["metadata"]["resourceVersion"] = "8";
+      object["metadata"]["finalizers"].push_back("later.example/y");
+    }
+    return base::Error(why, "refused");
+  }
+
   base::Result<ApiResponse> List(const ApiCall& call) {
+    if (unreadable_) return base::Error(base::Code::kUnavailable, "no answer");
     Json items = Json::array();
     if (call.path == kEverywhere) return ListElsewhere(call);
     for (const auto& [path, object] : objects_) {
-      const auto selector = call.query.find("labelSelector");
+      const auto selector = call.query.find("labelSelector"),
+                 name = call.query.find("fieldSelector");
       const Json labels = object["metadata"].value("labels", Json::object());
       if (path.substr(0, path.rfind('/')) != call.path) continue;
+      if (name != call.query.end() &&
+          name->second != "metadata.name=" + path.substr(path.rfind('/') + 1))
+        continue;
       if (selector != call.query.end() &&
           selector->second != "app.kubernetes.io/managed-by=" +
                                   labels.value("app.kubernetes.io/managed-by", std::string()))
@@ -126,7 +144,9 @@ class CleanupOperatorTest : public testing::Test {
       {"/api/v1", {"configmaps", "services"}},
       {"/apis/apps/v1", {"daemonsets"}}};
   std::vector<std::string> calls_;
-  bool forbidden_ = false;  // to list what is in other namespaces
+  bool forbidden_ = false;            // to list what is in other namespaces
+  bool unreadable_ = false;           // any list
+  std::vector<base::Code> refusals_;  // of the next PATCHes, the last first
   CleanupOptions options_;
   base::FakeClock clock_;
 };
@@ -176,6 +196,60 @@ TEST_F(CleanupOperatorTest, AnOperatorThatDoesNotFinishDoesNotHoldTheUninstall) 
   EXPECT_THAT(outcome.remarks,
               ElementsAre(HasSubstr("ClusterPolicy cluster-policy: the operator did not finish "
                                     "within 5s; `penstock cleanup --cluster --operator`")));
+  EXPECT_EQ(objects_[std::string(kPolicies) + "/cluster-policy"]["metadata"]["finalizers"],
+            Json({"someone.example/x"}));
+}
+
+TEST_F(CleanupOperatorTest, AFinalizerThatIsRefusedForTheTimeBeingIsRemovedFromWhatIsThereThen) {
+  const Json kept = {"someone.example/x", "later.example/y"};
+  const std::string path = std::string(kPolicies) + "/cluster-policy";
+  const std::vector<base::Code> refusals = {base::Code::kUnavailable, base::Code::kAborted};
+  Add(kPolicies, "cluster-policy", OfRelease("gpu-operator", "gpu"));
+  refusals_ = refusals;
+  const auto outcome = Delete();
+  EXPECT_THAT(outcome.failures, IsEmpty());
+  EXPECT_EQ(objects_[path]["metadata"]["finalizers"], kept) << "another's write is not undone";
+  Add(kPolicies, "cluster-policy", OfRelease("gpu-operator", "gpu"));
+  refusals_ = refusals;
+  const auto after = After();
+  EXPECT_THAT(after.failures, IsEmpty());
+  EXPECT_EQ(objects_[path]["metadata"]["finalizers"], kept);
+}
+
+TEST_F(CleanupOperatorTest, AFinalizerOfAnObjectThatWentOrWasMadeAgainIsNotTriedAgain) {
+  const std::string path = std::string(kPolicies) + "/cluster-policy";
+  for (const bool made_again : {false, true}) {
+    Add(kPolicies, "cluster-policy", OfRelease("gpu-operator", "gpu"));
+    refusals_ = {base::Code::kAborted};
+    const auto outcome = Delete([&] {
+      if (!refusals_.empty()) return;
+      if (!made_again) objects_.erase(path);
+      if (made_again) objects_[path]["metadata"]["uid"] = "another";
+    });
+    EXPECT_THAT(outcome.failures, IsEmpty());
+    EXPECT_EQ(std::ranges::count(calls_, "PATCH " + path), 1);
+    EXPECT_EQ(objects_.contains(path), made_again);
+    calls_.clear();
+  }
+}
+
+TEST_F(CleanupOperatorTest, AFinalizerThatStaysRefusedIsAFailure) {
+  const std::string path = std::string(kPolicies) + "/cluster-policy";
+  Add(kPolicies, "cluster-policy", OfRelease("gpu-operator", "gpu"));
+  refusals_.assign(1, base::Code::kPermissionDenied);
+  EXPECT_THAT(Delete().failures, ElementsAre("ClusterPolicy cluster-policy: refused"));
+  EXPECT_EQ(std::ranges::count(calls_, "PATCH " + path), 1) << "it would be refused again";
+  refusals_.assign(1000, base::Code::kUnavailable);
+  const base::TimePoint begun = clock_.Now();
+  EXPECT_THAT(Delete().failures, ElementsAre("ClusterPolicy cluster-policy: refused"));
+  EXPECT_LE(clock_.Now() - begun, 30s) << "the uninstall goes on";
+}
+
+TEST_F(CleanupOperatorTest, APolicyThatCannotBeReadWhenTheTimeoutPassesIsReleasedOnceItCan) {
+  Add(kPolicies, "cluster-policy", OfRelease("gpu-operator", "gpu"));
+  const base::TimePoint begun = clock_.Now();
+  const auto outcome = Delete([&] { unreadable_ = clock_.Now() - begun < 8s; });
+  EXPECT_THAT(outcome.failures, IsEmpty());
   EXPECT_EQ(objects_[std::string(kPolicies) + "/cluster-policy"]["metadata"]["finalizers"],
             Json({"someone.example/x"}));
 }
