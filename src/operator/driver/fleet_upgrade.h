@@ -27,7 +27,8 @@ struct FleetPlan {
 
 /// All nodes of one driver. Nodes that others cordoned begin without regard to the limit of
 /// unavailable nodes, and come first after the canaries; the others by name. A node that a user
-/// asked for does not wait for canaries and failures.
+/// asked for does not wait for canaries and failures. A canary counts as upgraded while it works;
+/// a node on which the driver worked after its upgrade and fails validation now is a failure.
 FleetPlan PlanUpgrades(const std::vector<UpgradeNode>& nodes, const api::UpgradePolicy& policy,
                        base::WallTime now);
 

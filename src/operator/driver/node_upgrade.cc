@@ -162,6 +162,8 @@ class Stepper {
     } else if (!absent || IsAsked()) {
       Enter(kRequired);
       record().target = node_.wanted;
+      record().reason.clear();  // of the driver before
+      record().message.clear();
     }
   }
 
