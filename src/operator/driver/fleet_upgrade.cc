@@ -180,7 +180,7 @@ class Admission {
       record.since = now_;
     } else if (!trouble.empty() && record.reason.empty() && plan_.counts.required > 0 &&
                canary_names_.contains(node.name)) {
-      record.reason = "NotWorking";
+      record.reason = kNotWorking;
       record.message = trouble;
     }
   }

@@ -107,6 +107,10 @@ def asked(fleet, begin: float, verb: str, resource: str) -> set[str]:
     return {event["objectRef"]["name"] for event in fleet.audit.between(begin, who=OURS) if event["verb"] == verb and what(event) == resource}
 
 
+def upgrade_events(fleet, node: str) -> list[str]:
+    return [event["message"] for event in fleet.events(node) if event["reason"] == "GPUDriverUpgrade"]
+
+
 def automatic(fleet) -> set[str]:
     return {node["metadata"]["name"] for node in fleet.get("nodes")["items"] if node["metadata"]["annotations"].get(UPGRADES) == "true"}
 
@@ -238,6 +242,8 @@ def test_a_penstock_objects_driver_goes_to_its_canary_first_and_drains_what_may_
     rollout.wait_says("n2", '"CanaryFailed"', "node n4: validation failed", **BY_POLICY)
     fleet.kubectl("delete", "pod", "-n", NAMESPACE, rollout.driver_pods()["n4"]["metadata"]["name"], "--wait=false")
     assert soaks_since() > upgraded, "the soak did not begin again"
+    steps = ("upgrade of the driver failed: EvictionBlocked: ", "upgrade of the driver begins", "upgrade of the driver is done", "stopped working after its upgrade")
+    wait_for(lambda: all(step in " ".join(upgrade_events(fleet, "n4")) for step in steps), 60, f"Events that say {steps}", lambda: upgrade_events(fleet, "n4"))
     describe(paused=False, empty=True, soak="1s")
     rollout.wait_done(**dict.fromkeys(BARE, f"container {wanted}"))
     for of in (BY_POLICY, {"kind": "penstocks", "name": "simulated"}):
