@@ -104,6 +104,7 @@ class Admission {
 
   FleetPlan Plan() {
     Gate();
+    plan_.counts.available = Available();
     Admit();
     for (const UpgradeNode& node : nodes_) Step(node);
     return std::move(plan_);
@@ -183,6 +184,22 @@ class Admission {
       record.reason = kNotWorking;
       record.message = trouble;
     }
+  }
+
+  /// Of NVIDIA's metric nodes_upgrades_available (k8s-operator-libs: GetUpgradesAvailable).
+  std::size_t Available() const {
+    if (!plan_.gate.empty()) return 0;
+    const UpgradeCounts& counts = plan_.counts;
+    const auto left = [](std::size_t most, std::size_t taken) {
+      return most > taken ? most - taken : 0;
+    };
+    std::size_t available =
+        policy_.max_parallel == 0
+            ? counts.required
+            : left(static_cast<std::size_t>(policy_.max_parallel), counts.underway);
+    if (const auto most = ScaledTo(policy_.max_unavailable, nodes_.size()))
+      available = std::min(available, left(*most, counts.unavailable));
+    return available;
   }
 
   struct Candidate {

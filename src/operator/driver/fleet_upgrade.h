@@ -15,6 +15,7 @@ struct UpgradeCounts {
   /// Underway, or cordoned or not ready and not failed: a node that failed is lost for now, and
   /// does not hold up the others.
   std::size_t unavailable = 0;
+  std::size_t available = 0;  ///< as many nodes as may begin by the limits; 0 behind a closed gate
 };
 
 struct FleetPlan {

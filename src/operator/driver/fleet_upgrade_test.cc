@@ -77,6 +77,25 @@ TEST(FleetUpgrade, AdmitsAsManyAsMayBeUnderway) {
   EXPECT_THAT(BegunOf(nodes, policy), ElementsAre("n2", "n3"));
 }
 
+TEST(FleetUpgrade, CountsHowManyNodesMayBegin) {
+  UpgradePolicy policy = FleetPolicy();
+  policy.max_parallel = 3;
+  const auto nodes = Nodes({kPodRestart, kRequired, kRequired, kDone, kFailed});
+  const auto available = [&] { return PlanUpgrades(nodes, policy, kFleetNow).counts.available; };
+  EXPECT_EQ(available(), 2u) << "one is underway";
+  policy.max_unavailable = "40%";  // of 5: 2
+  EXPECT_EQ(available(), 1u);
+  policy.max_unavailable = "1";
+  EXPECT_EQ(available(), 0u);
+  policy.max_parallel = 1;
+  policy.max_unavailable = "";
+  EXPECT_EQ(available(), 0u);
+  policy.max_parallel = 0;
+  EXPECT_EQ(available(), 2u) << "as many as wait";
+  policy.paused = true;
+  EXPECT_EQ(available(), 0u);
+}
+
 TEST(FleetUpgrade, GoesOnBesideANodeThatFailed) {
   UpgradePolicy policy = FleetPolicy();
   policy.max_parallel = 1;
