@@ -153,6 +153,28 @@ TEST_F(DriverRolloutTest, ANodeWhoseAttemptsFailedGetsItsEarlierDriver) {
     }
 }
 
+TEST_F(DriverRolloutTest, CountsItsNodesForTheMetrics) {
+  const auto is_ready = [this] {
+    for (const auto& policy : operator_->numbers().policy_states)
+      if (policy.kind == "NVIDIADriver" && policy.name == "blue") return policy.ready;
+    ADD_FAILURE() << "the driver is not among the policies";
+    return false;
+  };
+  Run(30);
+  Operator::Numbers numbers = operator_->numbers();
+  EXPECT_TRUE(numbers.automatic_upgrades);
+  ASSERT_EQ(numbers.drivers.size(), 1u);
+  EXPECT_EQ(numbers.drivers[0].counts.done, nodes_.size());
+  EXPECT_TRUE(is_ready());
+  PutDriver("blue", "580.bad");
+  Run();
+  EXPECT_FALSE(is_ready());
+  EXPECT_GT(operator_->numbers().drivers[0].counts.failed, 0u);
+  PutDriver("blue", "550.1", {{"upgradePolicy", {{"autoUpgrade", false}}}});
+  Run();
+  EXPECT_FALSE(operator_->numbers().automatic_upgrades);
+}
+
 TEST_F(DriverRolloutTest, SaysWhichNodesTwoDriversSelect) {
   Run(30);
   PutDriver("other", "535.1", {{"nodeSelector", {{"team", "blue"}}}});

@@ -412,6 +412,7 @@ struct Operator::State {
   void ReportAll() {
     WatchAgents();
     reported = Facts();
+    NotePass();
     bool taken_back = false;
     std::set<std::string> keys;
     for (const PolicyObject& policy : watch.policies()) {
@@ -424,6 +425,25 @@ struct Operator::State {
     taints.SetReady(ReadyNodes());
   }
 
+  void NotePass() {
+    // Until now: what changes that is noticed, so that without a change no pass is needed.
+    if (passes.last_ready) passes.succeeded = api.executor().clock().Wall();
+    policy_states.clear();
+    passes.last_ready = false;
+    for (const PolicyObject& policy : watch.policies()) {
+      if (IsDeleted(policy) || IsForeign(policy) || !policy.kind->not_served.empty()) continue;
+      const Json* found = Find(policy.object, "/status");
+      const std::string state = StateFor(policy, found == nullptr ? Json() : *found).state;
+      if (state.empty() || state == "ignored") continue;
+      policy_states.push_back({NameOf(policy).kind, NameOf(policy).name, state == "ready"});
+      if (!AddsDriver(policy)) passes.last_ready = true;
+    }
+    for (const PolicyNumbers& policy : policy_states) passes.last_ready &= policy.ready;
+    passes.last_failed = !reported.problems.empty();
+    ++passes.all;
+    passes.failed += passes.last_failed ? 1 : 0;
+  }
+
   /// An operator that has started, and for long enough has not learnt what is wanted, says why.
   void ReportUndecided() {
     if (Problems().empty()) return undecided_since.reset();
@@ -431,6 +451,9 @@ struct Operator::State {
     if (!undecided_since) undecided_since = now;
     const base::Duration left = *undecided_since + kStarts - now;
     if (left > 0s) return work.After(kStatus, left);
+    passes.last_failed = true;
+    ++passes.all;
+    ++passes.failed;
     for (const PolicyObject& policy : watch.policies())
       if (IsUndecided(policy)) writer.Soon(KeyOf(policy));
   }
@@ -657,9 +680,19 @@ struct Operator::State {
   Numbers numbers() const {
     Numbers now{.policies = policies.size(),
                 .nodes = marker.known(),
+                .device_nodes = marker.nodes().size(),
+                .policy_states = policy_states,
+                .passes = passes,
+                .drivers = rollout.plan().drivers,
+                .automatic_upgrades =
+                    effective.spec && std::ranges::any_of(effective.spec->drivers,
+                                                          [](const api::DriverSpec& driver) {
+                                                            return driver.upgrade.automatic;
+                                                          }),
                 .fleet = AllAccelerators(),
                 .agents = Agents(),
                 .problems = Problems().size()};
+    if (passes.last_ready) now.passes.succeeded = api.executor().clock().Wall();
     now.writes = {{"node", marker.writes() + rollout.writes() + taints.writes()},
                   {"status", writer.writes()},
                   {"object", rollout.check_writes()}};
@@ -677,8 +710,10 @@ struct Operator::State {
   bool computed = false;
   std::vector<WantedObject> spec_objects;
   std::map<std::string, Json> driver_sets;
-  bool drivers_planned = false;  // as they are wanted now
-  ClusterFacts reported;         // of the last Report: many policies may have a status
+  bool drivers_planned = false;              // as they are wanted now
+  ClusterFacts reported;                     // of the last Report: many policies may have a status
+  std::vector<PolicyNumbers> policy_states;  // as of that
+  Passes passes;
 
   ReconcileLoop work;
   std::optional<Definitions> definitions;

@@ -6,7 +6,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "operator/manifests.h"
 #include "operator/policy_status.h"
@@ -28,8 +30,25 @@ class Operator {
 
   void Start();
 
+  /// How a policy stands.
+  struct PolicyNumbers {
+    std::string kind, name;  ///< "ClusterPolicy"
+    bool ready = false;
+  };
+  /// The comparisons of everything with what is wanted, since leadership began.
+  struct Passes {
+    std::uint64_t all = 0, failed = 0;
+    bool last_failed = false;                 ///< something could not be read or written
+    bool last_ready = false;                  ///< and all policies are
+    std::optional<base::WallTime> succeeded;  ///< when they were last; now, while they are
+  };
   struct Numbers {
     std::size_t policies = 0, nodes = 0;
+    std::size_t device_nodes = 0;  ///< those whose labels show devices, as a ClusterPolicy counts
+    std::vector<PolicyNumbers> policy_states;  ///< of those that take effect, and of NVIDIADrivers
+    Passes passes;
+    std::vector<DriverOutcome> drivers;
+    bool automatic_upgrades = false;  ///< of a driver
     FleetState fleet;
     AgentsState agents;
     /// Writes since leadership began, by what was written: "node", "status", "object".

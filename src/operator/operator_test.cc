@@ -870,5 +870,39 @@ TEST_F(OperatorTest, AnApiServerThatDiesWhileAgentsStartIsLivedThrough) {
   }
 }
 
+TEST_F(OperatorTest, CountsItsReconciliationsForTheMetrics) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  ASSERT_EQ(State(), "ready");
+  executor_.Advance(1h);
+  Operator::Numbers numbers = operator_->numbers();
+  EXPECT_EQ(numbers.device_nodes, 1u);
+  ASSERT_EQ(numbers.policy_states.size(), 1u);
+  EXPECT_EQ(numbers.policy_states[0].kind, "ClusterPolicy");
+  EXPECT_TRUE(numbers.policy_states[0].ready);
+  EXPECT_TRUE(numbers.passes.last_ready);
+  EXPECT_FALSE(numbers.passes.last_failed);
+  EXPECT_EQ(numbers.passes.succeeded, executor_.clock().Wall()) << "also at rest";
+  const std::uint64_t passes = numbers.passes.all;
+
+  const base::WallTime until = executor_.clock().Wall();
+  Report("n1", false, "NoDriver");
+  executor_.Advance(10min);
+  numbers = operator_->numbers();
+  EXPECT_FALSE(numbers.policy_states[0].ready);
+  EXPECT_FALSE(numbers.passes.last_ready);
+  EXPECT_GT(numbers.passes.all, passes);
+  EXPECT_EQ(numbers.passes.failed, 0u) << "not ready is no failure";
+  ASSERT_TRUE(numbers.passes.succeeded);
+  EXPECT_GE(*numbers.passes.succeeded, until) << "it was ready until then";
+  EXPECT_LE(*numbers.passes.succeeded, until + 5s);
+
+  api_.Merge(kPolicy, {{"spec", {{"migManager", {{"enabled", "perhaps"}}}}}});
+  executor_.Advance(10s);
+  EXPECT_TRUE(operator_->numbers().passes.last_failed);
+  EXPECT_GT(operator_->numbers().passes.failed, 0u);
+}
+
 }  // namespace
 }  // namespace penstock::cluster

@@ -80,8 +80,10 @@ def test_the_page_has_no_alert_that_there_is_not():
 
 
 def families() -> set[str]:
-    """The metrics that the agent can expose, from the catalogue that the program is built from."""
-    return set(re.findall(r'^    \{"(\w+)"', (ROOT / "src/api/metrics_families.cc").read_text(), re.M))
+    """The metrics that the agent can expose, from the catalogue that the program is built from, and those of the operator's page."""
+    agents = re.findall(r'^    \{"(\w+)"', (ROOT / "src/api/metrics_families.cc").read_text(), re.M)
+    operators = re.findall(r'"(penstock_operator_\w+)"', (ROOT / "src/app/operator/metrics_page.cc").read_text())
+    return {*agents, *operators}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.get("alert") or rule["record"])

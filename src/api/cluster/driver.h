@@ -39,7 +39,7 @@ struct UpgradeCanaries {
   std::map<std::string, std::string> node_selector;
   std::string count;  ///< "1", "5%": of the nodes that the selector chooses, the first by name;
                       ///< empty: all of them if there is a selector, else none
-  base::Duration soak{0};  ///< how long they must have been upgraded before others follow
+  base::Duration soak{0};  ///< how long they must have worked before others follow
   bool operator==(const UpgradeCanaries&) const = default;
 };
 

@@ -71,7 +71,7 @@ const std::map<std::string, std::string_view, std::less<>>& DriverDescriptions()
       {"upgrade.canaries", "Nodes that are upgraded before all others."},
       {"upgrade.canaries.nodeSelector", "Their labels."},
       {"upgrade.canaries.count", "How many of these, the first by name."},
-      {"upgrade.canaries.soak", "How long they must have been upgraded before others follow."},
+      {"upgrade.canaries.soak", "How long they must have worked without trouble before others follow."},
       {"upgrade.retries", "After a failure on a node."},
       {"upgrade.retries.count", "Attempts after the first."},
       {"upgrade.retries.first", "Time before the next attempt; then it is doubled."},

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "operator/driver/image_checks.h"
 #include "operator/driver/node_writer.h"
+#include "operator/driver/upgrade_events.h"
 #include "operator/json_values.h"
 #include "operator/names.h"
 #include "protocol/kube/events.h"
@@ -68,6 +69,8 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
                    .own = [this](Json& object) { callbacks.own(object); }}),
         writer(a,
                {.reduce = [this](const Json& node) { return ReducedDriverNode(node, keys); },
+                .written = [this](const auto& node, const Json& basis,
+                                  const NodeStep& step) { Announce(node, basis, step); },
                 .done = [this](const std::string& node,
                                NodeWriter::Result result) { Written(node, std::move(result)); }}) {}
 
@@ -371,9 +374,26 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
   void WarnNodes() {
     for (const auto& [node, why] : plan.boot_warnings)
       if (const auto known = warned.find(node); known == warned.end() || known->second != why)
-        recorder.Warning({"v1", "Node", "", node, TextAt(BasisOf(node), "/metadata/uid")},
-                         "NextKernelWithoutDriver", why);
+        recorder.Warning(AboutNode(node, BasisOf(node)), "NextKernelWithoutDriver", why);
     warned = plan.boot_warnings;
+  }
+
+  static protocol::kube::ObjectReference AboutNode(const std::string& name, const Json& node) {
+    return {"v1", "Node", "", name, TextAt(node, "/metadata/uid")};
+  }
+
+  /// What the Node says was said: an operator that starts does not say it again.
+  void Announce(const std::string& name, const Json& before, const NodeStep& step) {
+    const auto event = UpgradeEventOf(ReadStoredRecord(TextsAt(before, "/metadata/labels"),
+                                                       TextsAt(before, "/metadata/annotations"))
+                                          .record,
+                                      step);
+    if (!event) return;
+    if (event->warning) {
+      recorder.Warning(AboutNode(name, before), kUpgradeReason, event->message);
+    } else {
+      recorder.Normal(AboutNode(name, before), kUpgradeReason, event->message);
+    }
   }
 
   /// An eviction that was refused is not asked for again at once.

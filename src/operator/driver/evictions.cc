@@ -48,6 +48,7 @@ Evictions EvictionsOf(const std::vector<HoldingPod>& pods, const api::UpgradeEvi
       AddName(evictions.blocked, blocked, pod, why);
     } else {
       evictions.actions.push_back({UpgradeAction::Kind::kEvict, pod.name, pod.uid});
+      evictions.refused |= !pod.refused.empty();
       AddName(evictions.waiting, waiting, pod, pod.refused);
     }
   }

@@ -11,8 +11,9 @@ namespace penstock::cluster {
 
 struct Evictions {
   std::vector<UpgradeAction> actions;
-  std::string blocked;  ///< why a pod may not be evicted; then none is
-  std::string waiting;  ///< which pods are still there
+  std::string blocked;   ///< why a pod may not be evicted; then none is
+  std::string waiting;   ///< which pods are still there
+  bool refused = false;  ///< the last eviction of one of these
   bool Done() const { return actions.empty() && blocked.empty() && waiting.empty(); }
 };
 

@@ -30,6 +30,31 @@ bool HasFailed(const UpgradeNode& node) {
   return !node.wanted.empty() && node.record.failed_target == node.wanted && node.record.broken;
 }
 
+/// Whether its upgrade came to its end, and the pod is still that driver's.
+bool IsUpgraded(const UpgradeNode& node) {
+  return node.record.state == kDone && node.pod.target == node.wanted;
+}
+
+/// Whether the driver that it should have has worked there: one that was never upgraded is done
+/// from the start.
+bool HasWorked(const UpgradeNode& node) { return node.record.good == node.wanted; }
+
+/// Whether the driver that it should have worked there after the upgrade, and does not any more.
+bool HasFailedSince(const UpgradeNode& node) {
+  return IsUpgraded(node) && HasWorked(node) && node.validation == DriverValidation::kFailed;
+}
+
+/// What is wrong with a node that is upgraded; empty: nothing that is known.
+std::string TroubleOfUpgraded(const UpgradeNode& node) {
+  if (node.not_ready_since) return "the kubelet does not report it as ready";
+  if (!node.pod.ready)
+    return "the driver's pod is not ready" +
+           (node.pod.trouble.empty() ? "" : ": " + node.pod.trouble);
+  if (node.validation == DriverValidation::kFailed)
+    return "validation failed: " + node.validation_text;
+  return "";
+}
+
 UpgradeCounts CountsOf(const std::vector<UpgradeNode>& nodes) {
   UpgradeCounts counts{.nodes = nodes.size()};
   for (const UpgradeNode& node : nodes) {
@@ -79,6 +104,7 @@ class Admission {
 
   FleetPlan Plan() {
     Gate();
+    plan_.counts.available = Available();
     Admit();
     for (const UpgradeNode& node : nodes_) Step(node);
     return std::move(plan_);
@@ -97,30 +123,83 @@ class Admission {
 
   void Gate() {
     if (policy_.paused) Close("Paused", "the upgrade is paused");
-    const auto failures = static_cast<std::size_t>(std::ranges::count_if(nodes_, HasFailed));
-    const auto most = ScaledTo(policy_.max_failures, nodes_.size());
-    if (most && failures > *most)
-      Close("TooManyFailures",
-            std::to_string(failures) + " nodes failed, and maxFailures is " + policy_.max_failures);
+    CountFailures();
     if (!policy_.canaries.node_selector.empty() && canaries_.empty())
       Close("CanariesFirst", "no node has the labels of canaries.nodeSelector");
-    for (const UpgradeNode* canary : canaries_)
-      if (HasFailed(*canary))
-        Close("CanaryFailed", "node " + canary->name + ": " + canary->record.message);
+    for (const UpgradeNode* canary : canaries_) JudgeCanary(*canary);
     for (const UpgradeNode* canary : canaries_) AwaitCanary(*canary);
   }
 
+  void CountFailures() {
+    const auto most = ScaledTo(policy_.max_failures, nodes_.size());
+    const auto failed = static_cast<std::size_t>(std::ranges::count_if(nodes_, HasFailed));
+    std::size_t since = 0;
+    std::string named;
+    for (const UpgradeNode& node : nodes_)
+      if (HasFailedSince(node) && since++ == 0) named = node.name + ": " + node.validation_text;
+    if (!most || failed + since <= *most) return;
+    std::string message = std::to_string(failed + since) + " nodes failed, and maxFailures is " +
+                          policy_.max_failures;
+    if (since > 0)
+      message += "; " + std::to_string(since) + " of them after their upgrade, among them " + named;
+    Close("TooManyFailures", std::move(message));
+  }
+
+  void JudgeCanary(const UpgradeNode& canary) {
+    const std::string name = "node " + canary.name + ": ";
+    if (HasFailed(canary)) return Close("CanaryFailed", name + canary.record.message);
+    if (!IsUpgraded(canary) || !HasWorked(canary)) return;
+    if (const std::string why = TroubleOfUpgraded(canary); !why.empty())
+      Close("CanaryFailed", name + why);
+  }
+
   void AwaitCanary(const UpgradeNode& canary) {
-    const bool done = canary.record.state == kDone && canary.pod.target == canary.wanted;
+    const auto wait = [&](const std::string& text, const std::string& why) {
+      Close("CanariesFirst", "node " + canary.name + text + (why.empty() ? "" : ": " + why));
+    };
+    if (!IsUpgraded(canary)) return wait(" goes first", canary.record.message);
+    if (canary.validation != DriverValidation::kPassed || !TroubleOfUpgraded(canary).empty())
+      return wait(" is upgraded, but not known to work", canary.validation_text);
+    const WallTime began = canary.record.reason.empty() ? canary.record.since : now_;
     const WallTime soaked =
-        canary.record.since + std::chrono::duration_cast<WallTime::duration>(policy_.canaries.soak);
-    if (done && now_ >= soaked) return;
-    if (done) LookAt(soaked);
-    std::string message =
-        "node " + canary.name +
-        (done ? " is upgraded, but not for as long as canaries.soak" : " goes first");
-    if (!canary.record.message.empty()) message += ": " + canary.record.message;
-    Close("CanariesFirst", std::move(message));
+        began + std::chrono::duration_cast<WallTime::duration>(policy_.canaries.soak);
+    if (now_ >= soaked) return;
+    LookAt(soaked);
+    wait(" is upgraded and works, but not for as long as canaries.soak", "");
+  }
+
+  /// The soak of a canary ends with the first trouble while others wait for it, and begins again
+  /// when it works again. The Node says both, for an operator that starts in between.
+  void KeepSoak(const UpgradeNode& node, NodeStep& step) const {
+    UpgradeRecord& record = step.record;
+    if (!IsUpgraded(node) || record.state != kDone) return;
+    const std::string trouble = TroubleOfUpgraded(node);
+    if (trouble.empty() && node.validation == DriverValidation::kPassed) {
+      if (record.reason.empty()) return;
+      record.reason.clear();
+      record.message.clear();
+      record.since = now_;
+    } else if (!trouble.empty() && record.reason.empty() && plan_.counts.required > 0 &&
+               canary_names_.contains(node.name)) {
+      record.reason = kNotWorking;
+      record.message = trouble;
+    }
+  }
+
+  /// Of NVIDIA's metric nodes_upgrades_available (k8s-operator-libs: GetUpgradesAvailable).
+  std::size_t Available() const {
+    if (!plan_.gate.empty()) return 0;
+    const UpgradeCounts& counts = plan_.counts;
+    const auto left = [](std::size_t most, std::size_t taken) {
+      return most > taken ? most - taken : 0;
+    };
+    std::size_t available =
+        policy_.max_parallel == 0
+            ? counts.required
+            : left(static_cast<std::size_t>(policy_.max_parallel), counts.underway);
+    if (const auto most = ScaledTo(policy_.max_unavailable, nodes_.size()))
+      available = std::min(available, left(*most, counts.unavailable));
+    return available;
   }
 
   struct Candidate {
@@ -177,6 +256,7 @@ class Admission {
       step.reason = readiness.reason;
       step.message = readiness.message;
     }
+    KeepSoak(node, step);
     LookAt(step.look_again);
     plan_.steps.emplace(node.name, std::move(step));
   }

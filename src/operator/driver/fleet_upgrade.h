@@ -15,6 +15,7 @@ struct UpgradeCounts {
   /// Underway, or cordoned or not ready and not failed: a node that failed is lost for now, and
   /// does not hold up the others.
   std::size_t unavailable = 0;
+  std::size_t available = 0;  ///< as many nodes as may begin by the limits; 0 behind a closed gate
 };
 
 struct FleetPlan {
@@ -27,7 +28,8 @@ struct FleetPlan {
 
 /// All nodes of one driver. Nodes that others cordoned begin without regard to the limit of
 /// unavailable nodes, and come first after the canaries; the others by name. A node that a user
-/// asked for does not wait for canaries and failures.
+/// asked for does not wait for canaries and failures. A canary counts as upgraded while it works;
+/// a node on which the driver worked after its upgrade and fails validation now is a failure.
 FleetPlan PlanUpgrades(const std::vector<UpgradeNode>& nodes, const api::UpgradePolicy& policy,
                        base::WallTime now);
 

@@ -34,6 +34,10 @@ UpgradeNode FleetNode(int number, UpgradeState state = kRequired) {
   node.record.state = state;
   node.record.since = kFleetNow - minutes(1);
   node.record.target = "new";
+  if (state == kDone) {
+    node.record.good = "new";
+    node.validation = DriverValidation::kPassed;
+  }
   if (IsUnderway(state)) node.cordoned = node.record.cordoned = true;
   if (state == kFailed) {
     node.record.failed_target = "new";
@@ -71,6 +75,25 @@ TEST(FleetUpgrade, AdmitsAsManyAsMayBeUnderway) {
   EXPECT_EQ(PlanUpgrades(nodes, policy, kFleetNow).steps.at("n3").reason, "MaxParallel");
   policy.max_parallel = 0;
   EXPECT_THAT(BegunOf(nodes, policy), ElementsAre("n2", "n3"));
+}
+
+TEST(FleetUpgrade, CountsHowManyNodesMayBegin) {
+  UpgradePolicy policy = FleetPolicy();
+  policy.max_parallel = 3;
+  const auto nodes = Nodes({kPodRestart, kRequired, kRequired, kDone, kFailed});
+  const auto available = [&] { return PlanUpgrades(nodes, policy, kFleetNow).counts.available; };
+  EXPECT_EQ(available(), 2u) << "one is underway";
+  policy.max_unavailable = "40%";  // of 5: 2
+  EXPECT_EQ(available(), 1u);
+  policy.max_unavailable = "1";
+  EXPECT_EQ(available(), 0u);
+  policy.max_parallel = 1;
+  policy.max_unavailable = "";
+  EXPECT_EQ(available(), 0u);
+  policy.max_parallel = 0;
+  EXPECT_EQ(available(), 2u) << "as many as wait";
+  policy.paused = true;
+  EXPECT_EQ(available(), 0u);
 }
 
 TEST(FleetUpgrade, GoesOnBesideANodeThatFailed) {
@@ -133,8 +156,8 @@ TEST(FleetUpgrade, BeginsWithTheCanariesAndWaitsUntilTheyHaveRunForAWhile) {
   nodes[1].labels["canary"] = "yes";
   EXPECT_THAT(BegunOf(nodes, policy), ElementsAre("n2"));
   EXPECT_EQ(PlanUpgrades(nodes, policy, kFleetNow).steps.at("n1").reason, "CanariesFirst");
-  nodes[1].record.state = kDone;
-  nodes[1].pod.target = "new";
+  nodes[1] = FleetNode(2, kDone);
+  nodes[1].labels["canary"] = "yes";
   FleetPlan plan = PlanUpgrades(nodes, policy, kFleetNow);
   EXPECT_THAT(Begun(plan, nodes), IsEmpty());
   EXPECT_EQ(plan.look_again, std::optional(kFleetNow + minutes(9)));
@@ -142,6 +165,121 @@ TEST(FleetUpgrade, BeginsWithTheCanariesAndWaitsUntilTheyHaveRunForAWhile) {
   EXPECT_THAT(BegunOf(nodes, policy), UnorderedElementsAre("n1", "n3"));
   nodes[1].labels.clear();
   EXPECT_EQ(PlanUpgrades(nodes, policy, kFleetNow).gate, "CanariesFirst") << "there is none";
+}
+
+/// A canary that is upgraded, and a node that waits for it.
+struct Soak {
+  UpgradePolicy policy = FleetPolicy();
+  std::vector<UpgradeNode> nodes = Nodes({kDone, kRequired});
+  WallTime now = kFleetNow;
+
+  Soak() {
+    policy.canaries.count = "1";
+    policy.canaries.soak = minutes(10);
+  }
+  UpgradeNode& canary() { return nodes[0]; }
+
+  /// What is decided then, and done: an operator that starts knows no more than the nodes say.
+  FleetPlan At(minutes time) {
+    now = kFleetNow + time;
+    const FleetPlan plan = PlanUpgrades(nodes, policy, now);
+    canary().record = plan.steps.at("n1").record;
+    return plan;
+  }
+};
+
+TEST(FleetUpgrade, ACanaryThatStopsWorkingClosesTheGateAndSoaksAgainOnceItWorks) {
+  using Change = void (*)(UpgradeNode&);
+  struct Case {
+    Change breaks, heals;
+    std::string why;
+  };
+  const Case cases[] = {
+      {[](UpgradeNode& node) {
+         node.validation = DriverValidation::kFailed;
+         node.validation_text = "no device file";
+       },
+       [](UpgradeNode& node) { node.validation = DriverValidation::kPassed; },
+       "validation failed: no device file"},
+      {[](UpgradeNode& node) { node.not_ready_since = kFleetNow; },
+       [](UpgradeNode& node) { node.not_ready_since.reset(); }, "does not report it as ready"},
+      {[](UpgradeNode& node) {
+         node.pod.ready = false;
+         node.pod.trouble = "it crashed";
+       },
+       [](UpgradeNode& node) { node.pod.ready = true; }, "pod is not ready: it crashed"}};
+  for (const Case& one : cases) {
+    Soak soak;
+    EXPECT_EQ(soak.At(minutes(5)).gate, "CanariesFirst");
+    one.breaks(soak.canary());
+    for (const int at : {6, 20}) {
+      const FleetPlan plan = soak.At(minutes(at));
+      EXPECT_EQ(plan.gate, "CanaryFailed") << one.why;
+      EXPECT_THAT(plan.gate_message, AllOf(HasSubstr("node n1: "), HasSubstr(one.why)));
+      EXPECT_THAT(Begun(plan, soak.nodes), IsEmpty());
+      EXPECT_EQ(soak.canary().record.reason, "NotWorking");
+      EXPECT_THAT(soak.canary().record.message, HasSubstr(one.why));
+    }
+    one.heals(soak.canary());
+    FleetPlan plan = soak.At(minutes(30));
+    EXPECT_EQ(plan.gate, "CanariesFirst") << "the soak begins again";
+    EXPECT_EQ(plan.look_again, std::optional(kFleetNow + minutes(40)));
+    EXPECT_EQ(soak.canary().record.reason, "");
+    EXPECT_EQ(soak.At(minutes(39)).gate, "CanariesFirst");
+    plan = soak.At(minutes(40));
+    EXPECT_EQ(plan.gate, "");
+    EXPECT_THAT(Begun(plan, soak.nodes), ElementsAre("n2"));
+  }
+}
+
+TEST(FleetUpgrade, ACanaryOfWhichTheAgentHasNotReportedHoldsTheOthersButItsSoakGoesOn) {
+  Soak soak;
+  soak.canary().validation = DriverValidation::kPending;
+  soak.canary().validation_text = "the node's agent has not reported yet";
+  const FleetPlan plan = soak.At(minutes(10));
+  EXPECT_EQ(plan.gate, "CanariesFirst");
+  EXPECT_THAT(plan.gate_message, HasSubstr("has not reported yet"));
+  EXPECT_EQ(soak.canary().record, FleetNode(1, kDone).record);
+  soak.canary().validation = DriverValidation::kPassed;
+  EXPECT_EQ(soak.At(minutes(10)).gate, "");
+}
+
+TEST(FleetUpgrade, ACanaryThatNeverHadTheDriverWorkingHasNotFailed) {
+  Soak soak;
+  soak.canary().record.good.clear();
+  soak.canary().pod.ready = false;
+  EXPECT_EQ(soak.At(minutes(10)).gate, "CanariesFirst");
+}
+
+TEST(FleetUpgrade, WritesNothingAboutACanaryForWhichNoNodeWaits) {
+  Soak soak;
+  soak.nodes[1] = FleetNode(2, kDone);
+  soak.canary().validation = DriverValidation::kFailed;
+  for (const UpgradeNode& node : soak.nodes)
+    EXPECT_FALSE(
+        Changes(node, PlanUpgrades(soak.nodes, soak.policy, kFleetNow).steps.at(node.name)))
+        << node.name;
+}
+
+TEST(FleetUpgrade, CountsNodesThatFailValidationAfterTheirUpgrade) {
+  UpgradePolicy policy = FleetPolicy();
+  policy.max_failures = "1";
+  auto nodes = Nodes({kDone, kDone, kFailed, kRequired});
+  nodes[1].validation = DriverValidation::kFailed;
+  nodes[1].validation_text = "no device file";
+  const FleetPlan plan = PlanUpgrades(nodes, policy, kFleetNow);
+  EXPECT_EQ(plan.gate, "TooManyFailures");
+  EXPECT_THAT(plan.gate_message,
+              AllOf(HasSubstr("2 nodes failed"), HasSubstr("among them n2: no device file")));
+  EXPECT_THAT(Begun(plan, nodes), IsEmpty());
+  nodes[1].record.good = "";
+  EXPECT_EQ(PlanUpgrades(nodes, policy, kFleetNow).gate, "") << "it never worked there";
+  nodes[1].record.good = "new";
+  nodes[1].validation = DriverValidation::kPending;
+  EXPECT_EQ(PlanUpgrades(nodes, policy, kFleetNow).gate, "") << "nothing is known";
+  for (UpgradeNode& node : nodes) node.wanted = "newer";
+  nodes[1].validation = DriverValidation::kFailed;
+  EXPECT_EQ(PlanUpgrades(nodes, policy, kFleetNow).gate, "") << "it failed with the one before";
 }
 
 TEST(FleetUpgrade, TakesTheFirstNodesByNameAsCanariesIfThePolicyOnlyCountsThem) {

@@ -97,6 +97,7 @@ class Stepper {
     if (record().state == state) return;
     record().state = state;
     record().since = now_;
+    record().blocked.clear();
     record().wait_started.reset();
     record().validation_started.reset();
     if (state == kWaitForJobs) record().wait_started = now_;
@@ -106,6 +107,12 @@ class Stepper {
   void Wait(std::string reason, std::string message) {
     step_.reason = std::move(reason);
     step_.message = std::move(message);
+  }
+
+  /// Something else is to happen first: the record says what, so that it is reported once.
+  void Block(std::string reason, std::string message) {
+    record().blocked = reason;
+    Wait(std::move(reason), std::move(message));
   }
 
   /// Whether a limit, which begins at `start`, is reached; if not, when to look again.
@@ -143,7 +150,7 @@ class Stepper {
     if (IsOver(std::min(*node_.not_ready_since, now_), kNotReadyLimit)) {
       Fail("NodeNotReady", message, false);
     } else {
-      Wait("NodeNotReady", message);
+      Block("NodeNotReady", message);
     }
     return true;
   }
@@ -162,6 +169,8 @@ class Stepper {
     } else if (!absent || IsAsked()) {
       Enter(kRequired);
       record().target = node_.wanted;
+      record().reason.clear();  // of the driver before
+      record().message.clear();
     }
   }
 
@@ -207,8 +216,8 @@ class Stepper {
     if (policy_.wait.pod_selector.empty() || node_.jobs.empty() ||
         IsOver(started, policy_.wait.timeout))
       return Enter(kPodDeletion);
-    Wait("JobsRunning", std::to_string(node_.jobs.size()) + " pods, among them " +
-                            node_.jobs.front() + ", are to end first");
+    Block("JobsRunning", std::to_string(node_.jobs.size()) + " pods, among them " +
+                             node_.jobs.front() + ", are to end first");
   }
 
   void EnterRestart() {
@@ -242,7 +251,11 @@ class Stepper {
     if (!evictions.blocked.empty()) return give_up("EvictionBlocked", evictions.blocked);
     if (IsOver(node_.record.since, rules.timeout))
       return give_up("EvictionTimedOut", evictions.waiting);
-    Wait("Evicting", evictions.waiting);
+    if (evictions.refused) {
+      Block("Evicting", evictions.waiting);
+    } else {
+      Wait("Evicting", evictions.waiting);
+    }
     step_.actions = std::move(evictions.actions);
   }
 
@@ -280,7 +293,8 @@ class Stepper {
                   true);
     if (IsOver(node_.record.since, policy_.load_timeout))
       return Fail("DriverNotLoaded", pod.trouble, true);
-    Wait("DriverLoading", pod.trouble);
+    if (pod.trouble.empty()) return Wait("DriverLoading", "");
+    Block("DriverLoading", pod.trouble);
   }
 
   void Validate() {
@@ -304,7 +318,7 @@ class Stepper {
       record().attempts = 0;
       record().broken = false;
     } else {
-      record().reason = "RolledBack";
+      record().reason = kRolledBack;
     }
     UncordonIfOurs();
     Enter(rolled_back ? kFailed : kDone);

@@ -154,6 +154,7 @@ struct NodeWriter::State : std::enable_shared_from_this<State> {
                        {{"node", name},
                         {"state", std::string(NameOf(written_task.write.step.record.state))},
                         {"why", written_task.write.step.reason}});
+             self.callbacks.written(name, written_task.basis, written_task.write.step);
              self.End(name, {}, done);
            }));
   }

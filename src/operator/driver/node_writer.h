@@ -25,6 +25,9 @@ class NodeWriter {
   };
   struct Callbacks {
     std::function<nlohmann::json(const nlohmann::json& node)> reduce;
+    /// The server has answered that the Node says so now; it was `basis` before.
+    std::function<void(const std::string& node, const nlohmann::json& basis, const NodeStep& step)>
+        written;
     /// May call Write.
     std::function<void(const std::string& node, Result result)> done;
   };

@@ -194,7 +194,9 @@ std::optional<DriverReport> DriverReportOf(const Json& reduced_state) {
 ValidationResult ValidationOf(const RolloutPod& pod, const DriverReport* report, WallTime now) {
   if (report == nullptr) return {.text = "the node's agent has not reported yet"};
   if (report->version.empty())
-    return {.text = report->message.empty() ? "the node's agent finds no driver" : report->message};
+    return {DriverValidation::kFailed,
+            report->message.empty() ? "the node's agent finds no driver" : report->message,
+            {}};
   const bool of_pod = pod.started && report->since && *report->since >= *pod.started;
   if (!of_pod) {
     ValidationResult pending{.text = "the node's agent has not looked at this driver yet"};

@@ -317,7 +317,9 @@ class Rollout {
       ValidationResult validation = ValidationOf(*pod, report, now_);
       upgrade.validation = facts_.reports_expected ? validation.state : DriverValidation::kPassed;
       upgrade.validation_text = std::move(validation.text);
-      if (upgrade.record.state == kValidation) LookAt(validation.look_again);
+      // A canary that is done is looked at, too.
+      const UpgradeState state = upgrade.record.state;
+      if (state == kValidation || state == kDone) LookAt(validation.look_again);
     }
     return upgrade;
   }

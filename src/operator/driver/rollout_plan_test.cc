@@ -337,6 +337,8 @@ TEST(DriverValidation, IsAboutTheDriverThatThePodHasLoaded) {
   report.message = "no device file";
   EXPECT_EQ(ValidationOf(pod, &report, kNow + seconds(1)).state, DriverValidation::kFailed);
   EXPECT_EQ(ValidationOf(pod, nullptr, kNow).state, DriverValidation::kPending);
+  report.version = "";
+  EXPECT_EQ(ValidationOf(pod, &report, kNow).state, DriverValidation::kFailed) << "there is none";
 }
 
 TEST(ReducedDriverNode, IsTheSameAfterAHeartbeat) {

@@ -22,6 +22,7 @@ void VisitFields(Visit& visit, T& record) {
   visit("since", record.since);
   visit("reason", record.reason, {.if_any = true, .longest = kLongestText});
   visit("message", record.message, {.if_any = true, .longest = kLongestText});
+  visit("blocked", record.blocked, {.if_any = true, .longest = kLongestText});
   visit("target", record.target, {.if_any = true});
   visit("good", record.good, {.if_any = true});
   visit("failedTarget", record.failed_target, {.if_any = true});

@@ -40,6 +40,7 @@ struct UpgradeRecord {
   base::WallTime since{};     ///< when this state began
   std::string reason;         ///< "EvictionRefused": of the last failure, or why it waits
   std::string message;        ///< for people
+  std::string blocked;        ///< "JobsRunning": what keeps this state from going on, as was said
   std::string target;         ///< the driver that it gets: the hash of its pod's template
   std::string good;           ///< the last one that worked here
   std::string failed_target;  ///< the one that failed here, until another is wanted
@@ -56,6 +57,10 @@ struct UpgradeRecord {
 
   bool operator==(const UpgradeRecord&) const = default;
 };
+
+/// Reasons of a record that say more than that of a failure: the node has its earlier driver again;
+/// a canary that is done stopped working.
+inline constexpr char kRolledBack[] = "RolledBack", kNotWorking[] = "NotWorking";
 
 /// The annotation of what NVIDIA's operator has none for, as JSON.
 inline constexpr std::string_view kUpgradeAnnotation = "penstock.io/driver-upgrade";

@@ -1,5 +1,6 @@
 """Drivers of a ClusterPolicy and of a Penstock object, without an NVIDIADriver, on the nodes of test_driver_rollout.py: what an upgrade does to pods, also while one of two
 operators is killed and while automatic upgrades are switched off; a driver's pod that starts again; canaries, a pause and drain."""
+import json
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ from operators import OPERATOR, OURS, UPGRADES, cluster_policy, leader
 FAILURES = ("drain-required", "upgrade-failed")
 BY_POLICY = {"kind": "clusterpolicies", "name": "cluster-policy"}
 REQUESTED = "nvidia.com/gpu-driver-upgrade-requested"
+RECORD = "penstock.io/driver-upgrade"
 JOB = "job=training"
 
 
@@ -103,6 +105,10 @@ def asked(fleet, begin: float, verb: str, resource: str) -> set[str]:
     def what(event: dict) -> str:
         return "/".join(filter(None, (event.get("objectRef", {}).get("resource"), event.get("objectRef", {}).get("subresource"))))
     return {event["objectRef"]["name"] for event in fleet.audit.between(begin, who=OURS) if event["verb"] == verb and what(event) == resource}
+
+
+def upgrade_events(fleet, node: str) -> list[str]:
+    return [event["message"] for event in fleet.events(node) if event["reason"] == "GPUDriverUpgrade"]
 
 
 def automatic(fleet) -> set[str]:
@@ -200,31 +206,45 @@ def test_go831_a_drivers_pod_that_starts_again_installs_nothing_and_touches_no_p
 
 
 def test_a_penstock_objects_driver_goes_to_its_canary_first_and_drains_what_may_be_drained(policy, rollout, fleet):
-    """The driver is another one than the ClusterPolicy's, for the same nodes; n4 is the canary, and a pod there has an emptyDir."""
+    """The driver is another one than the ClusterPolicy's, for the same nodes; n4 is the canary, and a pod there has an emptyDir. While it soaks, its driver disappears."""
     wanted, seen = policy.other(), policy.seen
     fleet.deploy("scratch", "n4", 1, volumes=[{"name": "scratch", "emptyDir": {}}])
     fleet.wait_deployed("scratch")
     scratch, begin = running(fleet, "scratch"), time.time()
     pods = container(wanted, fleet.programs)
 
-    def describe(paused: bool, empty: bool):
-        upgrade = {"automatic": True, "paused": paused, "canaries": {"nodeSelector": {"team": "green"}}, "drain": {"enable": True, "deleteEmptyDir": empty}}
+    def describe(paused: bool, empty: bool, soak: str):
+        upgrade = {"automatic": True, "paused": paused, "canaries": {"nodeSelector": {"team": "green"}, "soak": soak},
+                   "drain": {"enable": True, "deleteEmptyDir": empty}}
         rollout.operator.apply(merged(SIMULATED, {"spec": {"drivers": [
             {"name": "fleet", "image": {"repository": REPOSITORY, "image": "driver", "version": wanted}, "nodeSelector": {"nvidia.com/gpu.present": "true"},
              "startupProbe": pods["startupProbe"], "prepareEnv": pods["manager"]["env"], "upgrade": upgrade}]}}))
-    describe(paused=True, empty=False)
+
+    def soaks_since() -> str:
+        for node in ("n2", "n3"):
+            rollout.wait_says(node, '"CanariesFirst"', "node n4 is upgraded and works, but not for as long as canaries.soak", **BY_POLICY)
+        return json.loads(fleet.get("node", "n4")["metadata"]["annotations"][RECORD])["since"]
+    describe(paused=True, empty=False, soak="0s")
     for node in BARE:
         rollout.wait_says(node, '"upgrade-required"', '"Paused"', **BY_POLICY)
     rollout.operator.wait_quiet(3)
     policy.wait_seen(dict.fromkeys(BARE, ["upgrade-done", "upgrade-required"]))
-    describe(paused=False, empty=False)
+    describe(paused=False, empty=False, soak="0s")
     rollout.wait_says("n4", "upgrade-failed", "EvictionBlocked", f"default/{scratch['name']}", "emptyDir", **BY_POLICY)
     assert running(fleet, "scratch")["uid"] == scratch["uid"] and rollout.bare["n4"].module() == policy.version
     for node in ("n2", "n3"):
         rollout.wait_says(node, '"CanariesFirst"', **BY_POLICY)
     assert {node: rollout.states()[node] for node in ("n2", "n3")} == dict.fromkeys(("n2", "n3"), "upgrade-required")
-    describe(paused=False, empty=True)
+    describe(paused=False, empty=True, soak="1h")
     fleet.kubectl("annotate", "node", "n4", f"{REQUESTED}=true")
+    upgraded = soaks_since()
+    rollout.bare["n4"].unmount()
+    rollout.wait_says("n2", '"CanaryFailed"', "node n4: validation failed", **BY_POLICY)
+    fleet.kubectl("delete", "pod", "-n", NAMESPACE, rollout.driver_pods()["n4"]["metadata"]["name"], "--wait=false")
+    assert soaks_since() > upgraded, "the soak did not begin again"
+    steps = ("upgrade of the driver failed: EvictionBlocked: ", "upgrade of the driver begins", "upgrade of the driver is done", "stopped working after its upgrade")
+    wait_for(lambda: all(step in " ".join(upgrade_events(fleet, "n4")) for step in steps), 60, f"Events that say {steps}", lambda: upgrade_events(fleet, "n4"))
+    describe(paused=False, empty=True, soak="1s")
     rollout.wait_done(**dict.fromkeys(BARE, f"container {wanted}"))
     for of in (BY_POLICY, {"kind": "penstocks", "name": "simulated"}):
         rollout.operator.wait_state("ready", **of)

@@ -130,7 +130,8 @@ def test_the_service_of_the_operators_metrics_leads_to_its_page(chart, fleet):
 
     [address] = wait_for(addresses, 60, "the Service to have an endpoint", chart.log)
     page = fleet.cluster.run("busybox", "wget", "-q", "-O", "-", f"http://{address}/metrics").stdout
-    assert 'penstock_operator_nodes{state="ready"} 4' in page, page
+    for line in ('penstock_operator_nodes{state="ready"} 4', "gpu_operator_gpu_nodes_total 4"):
+        assert f"\n{line}\n" in page, page
 
 
 def test_an_upgrade_changes_what_the_value_says_and_a_rollback_takes_it_back(chart, fleet):
