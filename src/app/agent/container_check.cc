@@ -19,10 +19,14 @@ using protocol::engine::cri::ProbeRun;
 constexpr base::Duration kWithin = std::chrono::seconds(30);
 constexpr std::size_t kMostAnswer = 300, kMostRead = 2000,
                       kShortestId = 16;  // more than a part of a device's UUID has
+constexpr int kEndedRuns = 10;           // by then it is no chance
 constexpr char kOwner[] = "agent", kContainerOff[] = "validation.container is off",
                kNoAnswer[] = "it has not answered yet",
                kChanging[] = "a change of devices is under way",
-               kOther[] = "something changed meanwhile";
+               kOther[] = "something changed meanwhile",
+               kEnded[] =
+                   "another program ended it before it answered, as the kubelet does with a "
+                   "container that takes seconds to start";
 
 /// What the specifications of the folder promise to a container with these devices.
 base::Result<node::validate::PromisedFiles> Promised(const std::string& folder,
@@ -90,8 +94,7 @@ void ContainerCheck::Configure(const api::NodeConfig& config) {
   remark_.clear();
   began_.reset();
   next_ = {};
-  after_failure_.Reset();
-  after_nothing_.Reset();
+  Forget();
   // The step may have passed: only an agent that starts makes the node wait.
   facts_ = {.state = State::kNotTried, .why = {enabled_ ? kNoAnswer : kContainerOff}};
 }
@@ -111,8 +114,7 @@ void ContainerCheck::Follow(Target target, bool changing) {
       (facts_.state == State::kFailed && HasAnother(tried_devices_, target_.devices));
   if (other) passed_.clear();
   if (std::exchange(wanted_, instance) != instance || ended || other) {
-    after_failure_.Reset();
-    after_nothing_.Reset();
+    Forget();
     next_ = began_ ? std::min(next_, *began_ + times_.apart) : base::TimePoint{};
   }
   if (busy_ || passed_ == wanted_) return;
@@ -198,7 +200,9 @@ void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
   if (!busy_) return;
   if (tried_ != wanted_) return Undecided(kOther);
   switch (answer.kind) {
+    case Kind::kLate:
     case Kind::kNotTried: return Undecided(Shortened(answer.text));
+    case Kind::kEnded: return Ended();
     case Kind::kRefused:
       if (!with_devices)
         return Undecided("also one without devices does not start: " + Shortened(answer.text));
@@ -221,6 +225,7 @@ void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
 void ContainerCheck::Decide(State state, std::vector<std::string> why) {
   busy_ = false;
   after_nothing_.Reset();
+  ended_runs_ = 0;
   if (state == State::kFailed) {
     passed_.clear();
     next_ = control_.clock().Now() + after_failure_.Next();
@@ -231,14 +236,34 @@ void ContainerCheck::Decide(State state, std::vector<std::string> why) {
   Show(state, std::move(why));
 }
 
+void ContainerCheck::Undecided(std::string why) { Unknown(std::move(why), after_nothing_.Next()); }
+
+/// A kubelet looks at fixed times, and the next run takes as long as this one: after whole seconds
+/// it would be met at the same moment each time. It is met by chance on a machine that is busy, so
+/// that soon another one is tried; one that always is takes too long for this kubelet.
+void ContainerCheck::Ended() {
+  const base::Duration back_off = after_nothing_.Next();
+  const bool chance = ++ended_runs_ < kEndedRuns;
+  std::uniform_int_distribution<base::Duration::rep> phase(0, times_.kubelet.count());
+  Unknown(kEnded, (chance ? std::min(back_off, times_.ended) : times_.most) +
+                      base::Duration(phase(random_)));
+}
+
 /// What was found before holds.
-void ContainerCheck::Undecided(std::string why) {
+void ContainerCheck::Unknown(std::string why, base::Duration again) {
   busy_ = false;
-  next_ = control_.clock().Now() + after_nothing_.Next();
+  next_ = control_.clock().Now() + again;
   if (std::exchange(remark_, std::move(why)) != remark_)
     base::Log(base::kInfo, "no container tried the devices", {{"why", remark_}});
   if (facts_.state == State::kNotTried) facts_.why = {remark_};
   changed_();
+}
+
+/// What former runs say about when the next one is due.
+void ContainerCheck::Forget() {
+  after_failure_.Reset();
+  after_nothing_.Reset();
+  ended_runs_ = 0;
 }
 
 void ContainerCheck::AgainAt(base::TimePoint time) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +53,10 @@ class ContainerCheck {
     base::Duration failure = std::chrono::seconds(30);  ///< after that it is tried again, at first
     base::Duration nothing = std::chrono::seconds(1);   ///< likewise, where nothing is known
     base::Duration most = std::chrono::minutes(10);     ///< of both
+    base::Duration ended = std::chrono::seconds(30);    ///< at most, while a kubelet may have ended
+                                                        ///< it by chance
+    base::Duration kubelet = std::chrono::seconds(2);   ///< how often a kubelet looks for what is
+                                                        ///< no pod's (housekeepingPeriod)
   };
 
   /// `changed`: facts() have changed, or Follow would start a container now.
@@ -87,6 +92,9 @@ class ContainerCheck {
   void Answered(bool with_devices, const protocol::engine::cri::ProbeAnswer& answer);
   void Decide(State state, std::vector<std::string> why);
   void Undecided(std::string why);
+  void Ended();
+  void Unknown(std::string why, base::Duration again);
+  void Forget();
   void AgainAt(base::TimePoint time);
   void Show(State state, std::vector<std::string> why);
 
@@ -106,9 +114,11 @@ class ContainerCheck {
   std::unique_ptr<protocol::engine::cri::ProbeRun> run_;
   node::validate::PromisedFiles promised_;
   bool compared_ = false;  // one without devices has started
+  int ended_runs_ = 0;     // in a row, that another program has ended
   std::optional<base::TimePoint> began_;
   base::TimePoint next_{};  // no container before that
   base::Backoff after_failure_, after_nothing_;
+  std::minstd_rand random_{std::random_device{}()};
   std::string remark_;  // why nothing is known yet
   base::TimerId timer_ = 0, patience_ = 0;
   node::validate::ContainerFacts facts_;

@@ -1,6 +1,7 @@
 // With an engine that pretends to run containers.
 #include "app/agent/container_check.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <functional>
 #include <future>
@@ -56,7 +57,7 @@ class ContainerCheckTest : public testing::Test {
   void BeginQuick() {
     OnLoop([this] {
       const base::Duration some = std::chrono::milliseconds(200);
-      Begin({.patience = some, .apart = some, .failure = some, .nothing = some});
+      Begin({.patience = some, .apart = some, .failure = some, .nothing = some, .kubelet = some});
     });
   }
 
@@ -276,6 +277,28 @@ TEST_F(ContainerCheckTest, AContainerThatTheKubeletEndsIsTriedAgain) {
   EXPECT_NE(Facts().state, State::kFailed);
   engine_.Change([](auto& says) { says.ends_sandboxes = false; });
   WaitFor(State::kOpened);
+}
+
+TEST_F(ContainerCheckTest, OneThatIsEndedAgainAndAgainIsTriedSoonUntilItIsNoChance) {
+  const base::Duration some = std::chrono::milliseconds(10);
+  OnLoop([&] {
+    Begin({.patience = some,
+           .apart = some,
+           .nothing = some,
+           .most = std::chrono::hours(1),
+           .ended = some,
+           .kubelet = some});
+  });
+  engine_.Change([](auto& says) { says.ends_sandboxes = true; });
+  Follow();
+  EXPECT_TRUE(os::Eventually([this] { return engine_.containers().size() == 10; }))
+      << "soon, however many there were";
+  EXPECT_THAT(WaitFor(State::kNotTried).why, ElementsAre(HasSubstr("another program ended it")));
+  engine_.Change([](auto& says) { says = {}; });
+  OnLoop([&] { engine_instance_ += "+"; });
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_THAT(engine_.containers(), SizeIs(11)) << "none in between, until something changed";
 }
 
 TEST_F(ContainerCheckTest, NoneIsStartedWhileDevicesAreChanged) {

@@ -19,8 +19,16 @@ using Kind = ProbeAnswer::Kind;
 
 constexpr base::Duration kRemoval = std::chrono::seconds(30);
 constexpr std::int64_t kExecSeconds = 20;
+constexpr std::int32_t kKilled = 128 + 9;  // the status of a program that SIGKILL ended
 constexpr char kName[] = "penstock-proof", kInside[] = "/penstock-probe", kWaits[] = "--wait",
-               kLongest[] = "60";  // seconds; by then a container whose caller has gone ends
+               kLongest[] = "60",  // seconds; by then a container whose caller has gone ends
+    kLast[] = "--last";
+/// By these labels a kubelet finds the containers of a pod that is no more, which it stops before
+/// the pod's sandbox (pkg/kubelet/kuberuntime/labels.go, killPodWithSyncResult). The sandbox itself
+/// it finds by its metadata.
+constexpr char kPodName[] = "io.kubernetes.pod.name",
+               kPodNamespace[] = "io.kubernetes.pod.namespace", kPodUid[] = "io.kubernetes.pod.uid",
+               kContainerName[] = "io.kubernetes.container.name";
 constexpr char kOwner[] = "penstock.io/proof";               // label of a sandbox
 constexpr char kAnnotation[] = "cdi.k8s.io/penstock-proof";  // pkg/cdi/annotations.go: any name
 constexpr char kSlice[] = "system.slice", kTopGroup[] = "/";
@@ -87,6 +95,7 @@ class ProbeRun::Steps {
   Steps(os::Loop& loop, ProbeContainer container, base::Duration within, Done done)
       : loop_(loop),
         container_(std::move(container)),
+        within_(within),
         deadline_(loop.clock().Now() + within),
         done_(std::move(done)),
         calls_(loop) {
@@ -194,6 +203,7 @@ class ProbeRun::Steps {
     Ask<v1::RuntimeService, v1::RunPodSandboxResponse>(
         std::move(request), [this](const v1::RunPodSandboxResponse& sandbox) {
           sandbox_ = sandbox.pod_sandbox_id();
+          deadline_ = loop_.clock().Now() + within_;
           Create();
         });
   }
@@ -212,6 +222,11 @@ class ProbeRun::Steps {
   v1::ContainerConfig Config() const {
     v1::ContainerConfig config;
     config.mutable_metadata()->set_name(kName);
+    for (const auto& [label, value] : {std::pair<const char*, std::string>{kPodName, kName},
+                                       {kPodNamespace, kName},
+                                       {kPodUid, uid_},
+                                       {kContainerName, kName}})
+      (*config.mutable_labels())[label] = value;
     config.mutable_image()->set_image(container_.image);
     config.set_log_path(kProbeLog);
     for (const char* word : {kInside, kWaits, kLongest}) config.add_command(word);
@@ -248,30 +263,38 @@ class ProbeRun::Steps {
     Ask<v1::RuntimeService, v1::StartContainerResponse>(
         std::move(request),
         [this, container](const v1::StartContainerResponse&) { Probe(container); },
-        [this](const base::Error& error) { Refused(error); });
+        // A kubelet that collects garbage takes one that has not started for one that has ended.
+        [this](const base::Error& error) {
+          if (error.code() == base::Code::kNotFound) return End({Kind::kEnded, error.message()});
+          Refused(error);
+        });
   }
 
   void Probe(const std::string& container) {
     v1::ExecSyncRequest request;
     request.set_container_id(container);
     request.add_cmd(kInside);
+    request.add_cmd(kLast);
     for (const std::string& file : container_.files) request.add_cmd(file);
     request.set_timeout(kExecSeconds);
     Ask<v1::RuntimeService, v1::ExecSyncResponse>(
-        std::move(request), [this](const v1::ExecSyncResponse& said) {
+        std::move(request),
+        [this](const v1::ExecSyncResponse& said) {
           if (said.exit_code() == 0) return End({Kind::kAnswered, said.stdout()});
-          End({Kind::kNotTried, "the program in it ended with status " +
-                                    std::to_string(said.exit_code()) + ": " + said.stderr()});
+          End({said.exit_code() == kKilled ? Kind::kEnded : Kind::kNotTried,
+               "the program in it ended with status " + std::to_string(said.exit_code()) + ": " +
+                   said.stderr()});
+        },
+        // Only a container that has been stopped takes no program.
+        [this](const base::Error& error) {
+          if (!Interrupted(error)) End({Kind::kEnded, error.message()});
         });
   }
 
   /// Whether it was refused, or another program ended its sandbox: the kubelet does so with one
   /// that is no pod's.
   void Refused(const base::Error& error) {
-    const auto code = error.code();
-    if (code == base::Code::kDeadlineExceeded || code == base::Code::kUnavailable ||
-        code == base::Code::kCancelled)
-      return End({Kind::kNotTried, error.message()});
+    if (Interrupted(error)) return;
     v1::ListPodSandboxRequest request;
     request.mutable_filter()->set_id(sandbox_);
     Ask<v1::RuntimeService, v1::ListPodSandboxResponse>(
@@ -279,8 +302,17 @@ class ProbeRun::Steps {
           const bool lives = std::ranges::any_of(list.items(), [this](const v1::PodSandbox& one) {
             return one.id() == sandbox_ && one.state() == v1::SANDBOX_READY;
           });
-          End({lives ? Kind::kRefused : Kind::kNotTried, why});
+          End({lives ? Kind::kRefused : Kind::kEnded, why});
         });
+  }
+
+  /// Ends where a call in a sandbox that has started took too long, or the engine has gone.
+  bool Interrupted(const base::Error& error) {
+    const auto code = error.code();
+    const bool late = code == base::Code::kDeadlineExceeded;
+    const bool gone = code == base::Code::kUnavailable || code == base::Code::kCancelled;
+    if (late || gone) End({late ? Kind::kLate : Kind::kNotTried, error.message()});
+    return late || gone;
   }
 
   void End(ProbeAnswer answer) {
@@ -297,7 +329,8 @@ class ProbeRun::Steps {
 
   os::Loop& loop_;
   ProbeContainer container_;
-  const base::TimePoint deadline_;
+  const base::Duration within_;
+  base::TimePoint deadline_;
   const Done done_;
   SandboxSettings settings_;
   std::vector<std::string> former_;
@@ -321,6 +354,7 @@ base::Result<std::string> RunContainer(ProbeContainer container, base::Duration 
   switch (answer.kind) {
     case Kind::kAnswered: return answer.text;
     case Kind::kRefused: return base::Error(base::Code::kUnknown, answer.text);
+    case Kind::kLate: return base::Error(base::Code::kDeadlineExceeded, answer.text);
     default: return base::Error(base::Code::kUnavailable, answer.text);
   }
 }

@@ -39,7 +39,9 @@ struct ProbeAnswer {
   enum class Kind {
     kAnswered,  ///< `text` is the probe's output
     kRefused,   ///< the engine does not create or start this container; `text`: its error
-    kNotTried,  ///< it did not come to that, or another program ended the container; `text`: why
+    kLate,      ///< in a sandbox that had started, it did not end in time; `text`: the call's error
+    kEnded,     ///< another program ended it or its sandbox, as a kubelet does; `text`: what failed
+    kNotTried,  ///< it did not come to that; `text`: why
   };
   Kind kind = Kind::kNotTried;
   std::string text;
@@ -47,13 +49,15 @@ struct ProbeAnswer {
 
 /// One run on the machine's own network, as root with CAP_DAC_OVERRIDE alone, who cannot write. The
 /// container and its sandbox are removed before the answer; one whose caller has gone ends by
-/// itself within a minute. Nothing is pulled.
+/// itself within a minute. Nothing is pulled. A kubelet stops the container before the sandbox, and
+/// gives it its shortest period of grace (2 seconds): the program in it answers first.
 class ProbeRun {
  public:
   using Done = std::function<void(const ProbeAnswer&)>;
 
-  /// On the loop's thread. Calls back once, later: within `within`, and what the removal takes. The
-  /// destructor cancels the run without an answer.
+  /// On the loop's thread. Calls back once, later: the sandbox has `within` to start, and then the
+  /// container `within` to end; what the removal takes is added. The destructor cancels the run
+  /// without an answer.
   ProbeRun(os::Loop& loop, ProbeContainer container, base::Duration within, Done done);
   ~ProbeRun();
   ProbeRun(const ProbeRun&) = delete;
@@ -64,8 +68,8 @@ class ProbeRun {
   const std::unique_ptr<Steps> steps_;
 };
 
-/// The same, blocking. kUnknown if the engine refuses the container, kUnavailable if it was not
-/// tried.
+/// The same, blocking. kUnknown if the engine refuses the container, kDeadlineExceeded if that does
+/// not end, kUnavailable if it was not tried.
 base::Result<std::string> RunContainer(ProbeContainer container, base::Duration within);
 
 /// How an engine starts sandboxes.

@@ -31,7 +31,7 @@ class ProbeContainerTest : public testing::Test {
     container.log_folder = log_folder_;
     container.files = {"/dev/acme0", "/lib/libacme.so"};
     if (container.cdi_devices.empty()) container.cdi_devices = {"k8s.acme.com/gpu=A"};
-    const ProbeRun run(loop, std::move(container), kPatience, [&](const ProbeAnswer& given) {
+    const ProbeRun run(loop, std::move(container), patience_, [&](const ProbeAnswer& given) {
       answer = given;
       loop.Stop();
     });
@@ -42,6 +42,7 @@ class ProbeContainerTest : public testing::Test {
   const os::TemporaryFolder folder_;
   const std::string socket_ = folder_ / "c.sock";
   std::string log_folder_ = "/var/lib/penstock";
+  base::Duration patience_ = kPatience;
   FakeEngine engine_{socket_};
 };
 
@@ -96,9 +97,39 @@ TEST_F(ProbeContainerTest, WhatTheEngineRefusesIsToldFromWhatAnotherProgramEnded
   EXPECT_EQ(answer.text, "unresolvable CDI devices");
   engine_.Change([](auto& says) { says.ends_sandboxes = true; });
   answer = Run();
-  EXPECT_EQ(answer.kind, ProbeAnswer::Kind::kNotTried);
+  EXPECT_EQ(answer.kind, ProbeAnswer::Kind::kEnded);
   EXPECT_THAT(answer.text, HasSubstr("not running"));
   EXPECT_EQ(engine_.sandboxes(), 0u);
+}
+
+TEST_F(ProbeContainerTest, AContainerThatWasStoppedOrCollectedOrKilledHasEnded) {
+  for (const FakeEngine::Says& says :
+       {FakeEngine::Says{.collects = true}, FakeEngine::Says{.no_exec = "cannot exec"},
+        FakeEngine::Says{.exit_code = 137}}) {
+    engine_.Change([&](auto& now) { now = says; });
+    EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kEnded);
+  }
+  engine_.Change([](auto& says) { says = {.exit_code = 1}; });
+  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kNotTried) << "the program itself failed";
+}
+
+TEST_F(ProbeContainerTest, OneThatDoesNotStartInTimeIsLate) {
+  engine_.Change([](auto& says) { says.hangs = true; });
+  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kLate);
+  EXPECT_EQ(engine_.sandboxes(), 0u);
+}
+
+TEST_F(ProbeContainerTest, AnEngineThatDoesNotStartSandboxesInTimeHasTriedNothing) {
+  engine_.Change([](auto& says) { says.silent = true; });
+  patience_ = std::chrono::milliseconds(50);
+  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kNotTried);
+}
+
+TEST_F(ProbeContainerTest, AKubeletFindsTheContainerInItsSandboxAndStopsItFirst) {
+  Run();
+  const FakeEngine::Container made = engine_.containers().at(0);
+  EXPECT_EQ(made.labels.at("io.kubernetes.pod.uid"), made.uid);
+  EXPECT_THAT(made.uid, HasSubstr("penstock-proof")) << "no pod's";
 }
 
 TEST_F(ProbeContainerTest, WithoutAnImageOfTheEngineNoneIsTaken) {

@@ -138,16 +138,27 @@ class Service final : public v1::RuntimeService::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status StartContainer(grpc::ServerContext*, const v1::StartContainerRequest*,
+  grpc::Status StartContainer(grpc::ServerContext*, const v1::StartContainerRequest* request,
                               v1::StartContainerResponse*) override {
+    const std::lock_guard lock(kept_.mutex);
+    if (kept_.says.collects) return {grpc::StatusCode::NOT_FOUND, "an error occurred: not found"};
+    const FakeEngine::Container& container =
+        kept_.containers.at(std::stoul(request->container_id()));
+    const bool hangs =
+        kept_.says.hangs_all ||
+        (kept_.says.hangs && (!container.devices.empty() || !container.annotations.empty()));
+    // What a call says whose deadline has passed, without the wait.
+    if (hangs) return {grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"};
     return grpc::Status::OK;
   }
 
   grpc::Status ExecSync(grpc::ServerContext*, const v1::ExecSyncRequest* request,
                         v1::ExecSyncResponse* response) override {
     std::unique_lock lock(kept_.mutex);
+    if (!kept_.says.no_exec.empty()) return {grpc::StatusCode::UNKNOWN, kept_.says.no_exec};
     for (int i = 1; i < request->cmd_size(); ++i) {
       const std::string& file = request->cmd(i);
+      if (file == "--last") continue;
       kept_.containers.at(std::stoul(request->container_id())).files.push_back(file);
       const auto error = kept_.says.errors.find(file);
       const int number = error == kept_.says.errors.end() ? 0 : error->second;
@@ -156,6 +167,7 @@ class Service final : public v1::RuntimeService::Service {
     ++kept_.waiting;
     kept_.changed.wait(lock, [this] { return !kept_.says.slow; });
     --kept_.waiting;
+    response->set_exit_code(kept_.says.exit_code);
     return grpc::Status::OK;
   }
 
@@ -186,6 +198,8 @@ class Service final : public v1::RuntimeService::Service {
     for (const auto& [key, value] : config.annotations())
       container.annotations += key + "=" + value;
     container.cgroup_parent = sandbox.linux().cgroup_parent();
+    for (const auto& [label, value] : config.labels()) container.labels[label] = value;
+    container.uid = sandbox.metadata().uid();
     container.log = sandbox.log_directory() + "/" + config.log_path();
     container.owner = sandbox.labels().at(kOwner);
     const auto& security = config.linux().security_context();
