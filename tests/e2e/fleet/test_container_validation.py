@@ -1,6 +1,8 @@
 """Each agent starts a container with its node's devices after each change of the engine, and no other: what that container cannot open is on the Node, with the
 cause; nothing of it is left, whatever becomes of agent and kubelet."""
+import os
 import re
+import signal
 import time
 
 import pytest
@@ -15,12 +17,18 @@ MISSING = "/dev/nvidia-uvm"
 BROKEN = "n1"
 APART = 30  # seconds between two containers of an agent: what changes meanwhile makes one at the end of them
 PATIENCE = 300  # seconds until a verdict: on a machine that is busy, the kubelet ends several containers by chance before one answers
-# A low-level runtime that containers of the agent's validation meet in the state that the file says: with a device file elsewhere, or slowly.
+STATE, LOG = "/var/lib/penstock", "penstock-proof.log"
+# A low-level runtime that containers of the agent's validation meet in the state that the file says: with a device file elsewhere, slowly, or with
+# a program in them that does not answer.
 RUNTIME = f"""#!/bin/sh
 for word; do
-    if [ "$last" = --bundle ]; then file=$word/config.json; fi
+    case $last in
+        --bundle) file=$word/config.json ;;
+        --process) program=$word ;;
+    esac
     last=$word
 done
+if [ -n "$program" ] && grep -q '"/penstock-probe"' "$program" && [ "$(cat {MODE})" = mute ]; then sleep 60; fi
 if [ -n "$file" ] && grep -q '"/penstock-probe"' "$file"; then
     case $(cat {MODE}) in
         drop) sed -i 's#"path":"{MISSING}"#"path":"{MISSING}.elsewhere"#' "$file" ;;
@@ -47,6 +55,23 @@ def started(fleet: Fleet, name: str) -> int:
     """How many sandboxes of the validation the engine was asked for, ever."""
     log = fleet.cluster.home(ENGINE, fleet.nodes[name].k) / "log" / f"{ENGINE}.log"
     return len(re.findall(r"RunPodSandbox for &PodSandboxMetadata\{Name:penstock-proof,[^\n]*returns", log.read_text()))
+
+
+def removed_by_kubelet(fleet: Fleet, name: str) -> set[str]:
+    """The containers of the validation that were removed one by one, ever: an agent removes their sandboxes."""
+    log = (fleet.cluster.home(ENGINE, fleet.nodes[name].k) / "log" / f"{ENGINE}.log").read_text()
+    made = re.findall(r'for &ContainerMetadata\{Name:penstock-proof,[^\n]*returns container id \\"(\w+)', log)
+    return {one for one in made if f'RemoveContainer for \\"{one}\\" returns successfully' in log}
+
+
+def answering(fleet: Fleet, name: str) -> set[str]:
+    """The containers of the validation that run."""
+    return set(fleet.nodes[name].run("ctr", "-n", "k8s.io", "containers", "ls", "-q", 'labels."io.kubernetes.container.name"==penstock-proof').stdout.split()) & set(
+        re.findall(r"^(\w+) +\d+ +RUNNING", fleet.nodes[name].run("ctr", "-n", "k8s.io", "tasks", "ls").stdout, re.M))
+
+
+def entries(fleet: Fleet, name: str) -> dict[str, set[str]]:
+    return {folder: set(fleet.nodes[name].run("ls", "-A", folder).stdout.splitlines()) for folder in ("/", "/var", "/var/lib", STATE)}
 
 
 def started_at_rest(fleet: Fleet) -> dict[str, int]:
@@ -151,3 +176,26 @@ def test_neither_a_killed_agent_nor_a_kubelet_that_ends_the_container_makes_a_ve
     written = conditions_written(fleet, begin)
     assert not written, Audit.told(written, begin)
     fleet.check()
+
+
+def test_a_kubelet_that_removes_the_container_removes_nothing_but_its_log(installed, runtime):
+    """It removes all files whose path begins with that of the log (containerLogManager.Clean). The agent is stopped meanwhile: it would remove the sandbox itself."""
+    fleet, node = installed, installed.nodes[BROKEN]
+    wait_condition(fleet, BROKEN, "True", "AllStepsPassed")
+    runtime("mute")
+    removed = removed_by_kubelet(fleet, BROKEN)
+    for _ in range(5):  # the kubelet kills an agent that it has not heard of for half a minute
+        wait_for(lambda: answering(fleet, BROKEN), PATIENCE, "a container that runs")
+        agent = node.agent()
+        os.kill(agent, signal.SIGSTOP)
+        before = entries(fleet, BROKEN)
+        wait_for(lambda: agent not in node.agents() or removed_by_kubelet(fleet, BROKEN) > removed, 120, "the kubelet to remove the container")
+        if agent in node.agents():
+            break
+    after = entries(fleet, BROKEN)
+    os.kill(agent, signal.SIGKILL)
+    assert LOG in before[STATE]
+    assert after == before | {STATE: before[STATE] - {LOG}}
+    node.run("rm", MODE)
+    wait_toolkit(fleet, BROKEN, "passed", "a container opened")
+    wait_for(lambda: not left(fleet, BROKEN), 60, "nothing to be left", lambda: left(fleet, BROKEN))
