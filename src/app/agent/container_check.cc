@@ -19,14 +19,18 @@ using protocol::engine::cri::ProbeRun;
 constexpr base::Duration kWithin = std::chrono::seconds(30);
 constexpr std::size_t kMostAnswer = 300, kMostRead = 2000,
                       kShortestId = 16;  // more than a part of a device's UUID has
-constexpr int kEndedRuns = 10;           // by then it is no chance
+constexpr int kLateRuns = 3;             // by then it is no chance
+constexpr int kEndedRuns = 10;           // by then it is
 constexpr char kOwner[] = "agent", kContainerOff[] = "validation.container is off",
                kNoAnswer[] = "it has not answered yet",
                kChanging[] = "a change of devices is under way",
                kOther[] = "something changed meanwhile",
                kEnded[] =
                    "another program ended it before it answered, as the kubelet does with a "
-                   "container that takes seconds to start";
+                   "container that takes seconds to start",
+               kLate[] =
+                   "a container with the devices does not end within 30 s; one without them "
+                   "does";
 
 /// What the specifications of the folder promise to a container with these devices.
 base::Result<node::validate::PromisedFiles> Promised(const std::string& folder,
@@ -154,7 +158,7 @@ void ContainerCheck::Begin() {
   next_ = *began_ + times_.apart;
   tried_ = wanted_;
   tried_devices_ = target_.devices;
-  compared_ = false;
+  compared_ = late_ = false;
   if (!os::Exists(target_.start.own_program))
     return Decide(State::kNotTried, {"there is no " + target_.start.own_program});
   const auto take = lifetime_.Guard(
@@ -200,9 +204,16 @@ void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
   if (!busy_) return;
   if (tried_ != wanted_) return Undecided(kOther);
   switch (answer.kind) {
-    case Kind::kLate:
     case Kind::kNotTried: return Undecided(Shortened(answer.text));
     case Kind::kEnded: return Ended();
+    case Kind::kLate:
+      if (!with_devices) {
+        late_runs_ = 0;
+        return Undecided("also one without devices does not end within 30 s");
+      }
+      late_ = true;
+      if (compared_) return Late();
+      return Run(false);
     case Kind::kRefused:
       if (!with_devices)
         return Undecided("also one without devices does not start: " + Shortened(answer.text));
@@ -213,6 +224,7 @@ void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
   }
   if (!with_devices) {
     compared_ = true;
+    if (late_) return Late();
     return Run(true);
   }
   auto why = node::validate::WhyNotOpen(promised_, answer.text);
@@ -221,11 +233,18 @@ void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
   Decide(State::kOpened, {});
 }
 
+/// A hook or a device that hangs. Once may be chance on a machine that is busy.
+void ContainerCheck::Late() {
+  if (++late_runs_ < kLateRuns) return Undecided(kLate);
+  Decide(State::kFailed, {kLate});
+}
+
 /// A failure is tried again; the rest holds until something changes.
 void ContainerCheck::Decide(State state, std::vector<std::string> why) {
   busy_ = false;
   after_nothing_.Reset();
   ended_runs_ = 0;
+  if (!late_) late_runs_ = 0;
   if (state == State::kFailed) {
     passed_.clear();
     next_ = control_.clock().Now() + after_failure_.Next();
@@ -263,7 +282,7 @@ void ContainerCheck::Unknown(std::string why, base::Duration again) {
 void ContainerCheck::Forget() {
   after_failure_.Reset();
   after_nothing_.Reset();
-  ended_runs_ = 0;
+  late_runs_ = ended_runs_ = 0;
 }
 
 void ContainerCheck::AgainAt(base::TimePoint time) {

@@ -90,6 +90,7 @@ class ContainerCheck {
   void Try(const base::Result<node::validate::PromisedFiles>& promised);
   void Run(bool with_devices);
   void Answered(bool with_devices, const protocol::engine::cri::ProbeAnswer& answer);
+  void Late();
   void Decide(State state, std::vector<std::string> why);
   void Undecided(std::string why);
   void Ended();
@@ -114,6 +115,8 @@ class ContainerCheck {
   std::unique_ptr<protocol::engine::cri::ProbeRun> run_;
   node::validate::PromisedFiles promised_;
   bool compared_ = false;  // one without devices has started
+  bool late_ = false;      // the one with devices has not ended in time
+  int late_runs_ = 0;      // in a row, while one without devices has
   int ended_runs_ = 0;     // in a row, that another program has ended
   std::optional<base::TimePoint> began_;
   base::TimePoint next_{};  // no container before that

@@ -301,6 +301,52 @@ TEST_F(ContainerCheckTest, OneThatIsEndedAgainAndAgainIsTriedSoonUntilItIsNoChan
   EXPECT_THAT(engine_.containers(), SizeIs(11)) << "none in between, until something changed";
 }
 
+TEST_F(ContainerCheckTest, DevicesWithWhichNoContainerEndsInTimeAreAFailureAfterThreeRuns) {
+  BeginQuick();
+  engine_.Change([](auto& says) { says.hangs = true; });
+  Follow();
+  EXPECT_THAT(WaitFor(State::kFailed).why,
+              ElementsAre("a container with the devices does not end within 30 s; one without them "
+                          "does"));
+  ASSERT_THAT(engine_.containers(), SizeIs(6)) << "one without devices after each";
+  for (std::size_t i = 0; i < 6; ++i)
+    EXPECT_EQ(engine_.containers()[i].devices.empty(), i % 2 == 1) << i;
+  EXPECT_TRUE(os::Eventually([this] { return engine_.containers().size() >= 8; }));
+  EXPECT_EQ(Facts().state, State::kFailed) << "and remains one";
+  engine_.Change([](auto& says) { says.hangs = false; });
+  WaitFor(State::kOpened);
+}
+
+TEST_F(ContainerCheckTest, AnAnswerInBetweenBeginsTheCountOfLateOnesAnew) {
+  BeginQuick();
+  const auto without_devices = [this] {
+    const auto made = engine_.containers();
+    return std::ranges::count_if(made, [](const auto& one) { return one.devices.empty(); });
+  };
+  const auto says = [this](const std::string& part) {
+    const std::vector<std::string> why = Facts().why;
+    return !why.empty() && why[0].find(part) != std::string::npos;
+  };
+  engine_.Change([](auto& now) { now.hangs = true; });
+  Follow();
+  EXPECT_TRUE(os::Eventually([&] { return without_devices() >= 1; }));
+  engine_.Change([](auto& now) { now = {.errors = {{"/dev/acme1", ENOENT}}}; });
+  EXPECT_TRUE(os::Eventually([&] { return says("was not injected"); }));
+  const auto before = without_devices();
+  engine_.Change([](auto& now) { now = {.hangs = true}; });
+  EXPECT_TRUE(os::Eventually([&] { return says("does not end within"); }));
+  EXPECT_GE(without_devices(), before + 3);
+}
+
+TEST_F(ContainerCheckTest, AnEngineWithWhichNoContainerEndsInTimeSaysNothingAboutTheDevices) {
+  BeginQuick();
+  engine_.Change([](auto& says) { says.hangs_all = true; });
+  Follow();
+  EXPECT_TRUE(os::Eventually([this] { return engine_.containers().size() >= 8; }));
+  EXPECT_THAT(WaitFor(State::kNotTried).why,
+              ElementsAre("also one without devices does not end within 30 s"));
+}
+
 TEST_F(ContainerCheckTest, NoneIsStartedWhileDevicesAreChanged) {
   BeginQuick();
   OnLoop([this] { changing_ = true; });

@@ -18,8 +18,8 @@ BROKEN = "n1"
 APART = 30  # seconds between two containers of an agent: what changes meanwhile makes one at the end of them
 PATIENCE = 300  # seconds until a verdict: on a machine that is busy, the kubelet ends several containers by chance before one answers
 STATE, LOG = "/var/lib/penstock", "penstock-proof.log"
-# A low-level runtime that containers of the agent's validation meet in the state that the file says: with a device file elsewhere, slowly, or with
-# a program in them that does not answer.
+# A low-level runtime that containers of the agent's validation meet in the state that the file says: with a device file elsewhere, slowly, with
+# a program in them that does not answer, or never with devices.
 RUNTIME = f"""#!/bin/sh
 for word; do
     case $last in
@@ -31,6 +31,7 @@ done
 if [ -n "$program" ] && grep -q '"/penstock-probe"' "$program" && [ "$(cat {MODE})" = mute ]; then sleep 60; fi
 if [ -n "$file" ] && grep -q '"/penstock-probe"' "$file"; then
     case $(cat {MODE}) in
+        hang) if grep -q '"path":"{MISSING}"' "$file"; then exec sleep 3600; fi ;;
         drop) sed -i 's#"path":"{MISSING}"#"path":"{MISSING}.elsewhere"#' "$file" ;;
         slow) sleep 8 ;;
     esac
@@ -199,3 +200,14 @@ def test_a_kubelet_that_removes_the_container_removes_nothing_but_its_log(instal
     node.run("rm", MODE)
     wait_toolkit(fleet, BROKEN, "passed", "a container opened")
     wait_for(lambda: not left(fleet, BROKEN), 60, "nothing to be left", lambda: left(fleet, BROKEN))
+
+
+def test_a_container_that_never_starts_with_the_devices_shows_on_the_node(installed, runtime):
+    """As with a hook that hangs."""
+    fleet = installed
+    wait_condition(fleet, BROKEN, "True", "AllStepsPassed")
+    runtime("hang")
+    wait_condition(fleet, BROKEN, "False", "ToolkitFailed", 2 * PATIENCE)
+    assert condition(fleet.get("node", BROKEN))["message"].startswith("toolkit: a container with the devices does not end within 30 s; one without them does")
+    runtime("")
+    wait_condition(fleet, BROKEN, "True", "AllStepsPassed", PATIENCE)
