@@ -227,9 +227,10 @@ void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
     if (late_) return Late();
     return Run(true);
   }
-  auto why = node::validate::WhyNotOpen(promised_, answer.text);
-  if (!why.ok()) return Undecided(why.error().message());
-  if (!why->empty()) return Decide(State::kFailed, *std::move(why));
+  auto opened = node::validate::WhatOpened(promised_, answer.text);
+  if (!opened.ok()) return Undecided(opened.error().message());
+  if (!opened->why_not.empty()) return Decide(State::kFailed, std::move(opened->why_not));
+  unserved_ = opened->unserved.size();
   Decide(State::kOpened, {});
 }
 
@@ -251,7 +252,8 @@ void ContainerCheck::Decide(State state, std::vector<std::string> why) {
   } else {
     passed_ = tried_;
   }
-  facts_.opened = state == State::kOpened ? promised_.devices() : 0;
+  facts_.unserved = state == State::kOpened ? unserved_ : 0;
+  facts_.opened = state == State::kOpened ? promised_.devices() - unserved_ : 0;
   Show(state, std::move(why));
 }
 

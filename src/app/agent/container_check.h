@@ -114,10 +114,11 @@ class ContainerCheck {
   std::uint64_t round_ = 0;  // of what is busy; a former one has been given up
   std::unique_ptr<protocol::engine::cri::ProbeRun> run_;
   node::validate::PromisedFiles promised_;
-  bool compared_ = false;  // one without devices has started
-  bool late_ = false;      // the one with devices has not ended in time
-  int late_runs_ = 0;      // in a row, while one without devices has
-  int ended_runs_ = 0;     // in a row, that another program has ended
+  std::size_t unserved_ = 0;  // of them
+  bool compared_ = false;     // one without devices has started
+  bool late_ = false;         // the one with devices has not ended in time
+  int late_runs_ = 0;         // in a row, while one without devices has
+  int ended_runs_ = 0;        // in a row, that another program has ended
   std::optional<base::TimePoint> began_;
   base::TimePoint next_{};  // no container before that
   base::Backoff after_failure_, after_nothing_;

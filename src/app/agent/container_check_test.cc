@@ -228,6 +228,13 @@ TEST_F(ContainerCheckTest, AFailureIsTriedAgainUntilItIsNone) {
   WaitFor(State::kOpened);
 }
 
+TEST_F(ContainerCheckTest, ADeviceFileThatNoDriverServesIsNotCountedAsOpened) {
+  engine_.Change([](auto& says) { says.errors = {{"/dev/acme1", ENXIO}, {"/dev/acme0", ENXIO}}; });
+  Follow();
+  EXPECT_EQ(WaitFor(State::kOpened).opened, 1u);
+  EXPECT_EQ(Facts().unserved, 2u);
+}
+
 TEST_F(ContainerCheckTest, WhatCannotBeOpenedIsAFailureWithItsCause) {
   engine_.Change([](auto& says) { says.errors = {{"/dev/acme1", EPERM}, {"/dev/acme0", ENXIO}}; });
   Follow();

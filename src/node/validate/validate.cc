@@ -246,6 +246,9 @@ Step ToolkitOf(const Report& report, const Inputs& inputs) {
                   "specifications");
     case State::kOpened:
       step.reason += "; a container opened " + std::to_string(container.opened) + " device files";
+      if (container.unserved > 0)
+        step.reason +=
+            ", and may open " + std::to_string(container.unserved) + " that no driver serves";
       break;
     case State::kNotTried:
       step.reason += "; no container tried it: " + Several(container.why);

@@ -48,13 +48,14 @@ struct ContainerFacts {
   enum class State {
     kNone,      ///< none is to be started
     kWaiting,   ///< the first one has not answered yet
-    kOpened,    ///< it opened what the specifications promise
+    kOpened,    ///< it may open what the specifications promise
     kFailed,    ///< it did not, or the engine does not start it
     kNotTried,  ///< whether it would is not known
   };
   State state = State::kNone;
   std::vector<std::string> why;  ///< of the last two
   std::size_t opened = 0;        ///< device files
+  std::size_t unserved = 0;      ///< further ones, that no driver serves
   bool operator==(const ContainerFacts&) const = default;
 };
 

@@ -143,6 +143,9 @@ TEST(Validate, SaysWhatAContainerHasShown) {
   EXPECT_EQ(step(State::kWaiting, {}).state, "waiting");
   EXPECT_EQ(step(State::kOpened, {}).state, "passed");
   EXPECT_EQ(step(State::kOpened, {}).reason, prepared + "; a container opened 4 device files");
+  node.container = {.state = State::kOpened, .opened = 1, .unserved = 2};
+  EXPECT_EQ(Find(node.Steps(), "toolkit").reason,
+            prepared + "; a container opened 1 device files, and may open 2 that no driver serves");
   EXPECT_EQ(step(State::kNotTried, {"no image"}).state, "passed");
   EXPECT_EQ(step(State::kNotTried, {"no image"}).reason,
             prepared + "; no container tried it: no image");
