@@ -386,16 +386,62 @@ TEST_F(ContainerCheckTest, OneThatRunsWhenAChangeBeginsIsGivenUpAndTriedAgainAft
 }
 
 TEST_F(ContainerCheckTest, OneThatRunsWhenItsNeedsAreGoneIsGivenUp) {
+  BeginQuick();
   engine_.Change([](auto& says) { says.slow = true; });
   OnLoop([this] { check_->Follow(Target(), false); });
   EXPECT_TRUE(os::Eventually([this] { return engine_.waiting() == 1; }));
-  OnLoop([this] { check_->GiveUp(); });
+  int before = 0;
+  OnLoop([&] {
+    before = changes_;
+    check_->GiveUp();
+    EXPECT_EQ(changes_, before + 1) << "a report follows";
+    check_->GiveUp();
+    EXPECT_EQ(changes_, before + 1) << "not after one that found nothing to give up";
+  });
   engine_.Change([](auto& says) { says = {}; });
   EXPECT_TRUE(os::Eventually([this] { return engine_.waiting() == 0; }));
-  EXPECT_NE(Facts().state, State::kOpened);
+  EXPECT_THAT(WaitFor(State::kNotTried).why, ElementsAre("something changed meanwhile"));
   Follow();
   WaitFor(State::kOpened);
   EXPECT_THAT(engine_.containers(), SizeIs(2));
+}
+
+TEST_F(ContainerCheckTest, OneWhoseSpecificationsAreStillReadIsGivenUpToo) {
+  BeginQuick();
+  std::promise<void> reads;
+  io_.Post([&] { reads.get_future().wait(); });
+  OnLoop([this] {
+    check_->Follow(Target(), false);
+    check_->GiveUp();
+  });
+  reads.set_value();
+  std::promise<void> read;
+  io_.Post([&] { read.set_value(); });
+  read.get_future().wait();
+  EXPECT_THAT(WaitFor(State::kNotTried).why, ElementsAre("something changed meanwhile"));
+  EXPECT_THAT(engine_.containers(), IsEmpty());
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_THAT(engine_.containers(), SizeIs(1));
+}
+
+TEST_F(ContainerCheckTest, OneThatIsGivenUpWhileItIsSwitchedOffSaysNothing) {
+  engine_.Change([](auto& says) { says.slow = true; });
+  OnLoop([this] { check_->Follow(Target(), false); });
+  EXPECT_TRUE(os::Eventually([this] { return engine_.waiting() == 1; }));
+  api::NodeConfig config;
+  config.validation.container = false;
+  OnLoop([&] {
+    check_->Configure(config);
+    check_->GiveUp();
+  });
+  EXPECT_THAT(Facts().why, ElementsAre("validation.container is off"));
+  config.validation.container = true;
+  OnLoop([&] { check_->Configure(config); });
+  engine_.Change([](auto& says) { says = {}; });
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_THAT(engine_.containers(), SizeIs(2)) << "the answer of the other one came too late";
 }
 
 TEST_F(ContainerCheckTest, AFailureIsTriedAgainAsSoonAsAChangeHasEnded) {
