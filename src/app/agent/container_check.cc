@@ -13,16 +13,26 @@ namespace penstock::app {
 namespace {
 
 using protocol::engine::cri::ProbeAnswer;
+using protocol::engine::cri::ProbeContainer;
 using protocol::engine::cri::ProbeRun;
+using protocol::engine::cri::WhyNotHandled;
 
 /// A sandbox and a container take a few tenths of a second, and seconds on a machine that is busy.
 constexpr base::Duration kWithin = std::chrono::seconds(30);
 constexpr std::size_t kMostAnswer = 300, kMostRead = 2000,
                       kShortestId = 16;  // more than a part of a device's UUID has
+constexpr int kLateRuns = 3;             // by then it is no chance
+constexpr int kEndedRuns = 10;           // likewise
 constexpr char kOwner[] = "agent", kContainerOff[] = "validation.container is off",
                kNoAnswer[] = "it has not answered yet",
                kChanging[] = "a change of devices is under way",
-               kOther[] = "something changed meanwhile";
+               kOther[] = "something changed meanwhile",
+               kEnded[] =
+                   "another program ended it before it answered, as the kubelet does with a "
+                   "container that takes seconds to start",
+               kLate[] =
+                   "a container with the devices does not end within 30 s; one without them "
+                   "does";
 
 /// What the specifications of the folder promise to a container with these devices.
 base::Result<node::validate::PromisedFiles> Promised(const std::string& folder,
@@ -60,6 +70,14 @@ std::string WithoutIds(std::string_view text) {
   return result;
 }
 
+/// Which way of giving devices to containers was tried where there are two.
+std::string RemarkOn(const ContainerCheck::Target& target, bool handled) {
+  if (target.handler.empty()) return "";
+  if (handled) return "by the runtime handler " + target.handler;
+  return "without a runtime handler: " +
+         WhyNotHandled({.handler = target.handler, .runtime = target.start.runtime});
+}
+
 std::string Shortened(const std::string& text) {
   const std::string all = WithoutIds(std::string_view(text).substr(0, kMostRead));
   return base::Printable(base::Shortened(all, kMostAnswer));
@@ -90,8 +108,7 @@ void ContainerCheck::Configure(const api::NodeConfig& config) {
   remark_.clear();
   began_.reset();
   next_ = {};
-  after_failure_.Reset();
-  after_nothing_.Reset();
+  Forget();
   // The step may have passed: only an agent that starts makes the node wait.
   facts_ = {.state = State::kNotTried, .why = {enabled_ ? kNoAnswer : kContainerOff}};
 }
@@ -99,20 +116,25 @@ void ContainerCheck::Configure(const api::NodeConfig& config) {
 void ContainerCheck::Follow(Target target, bool changing) {
   if (changing) Abandon(kChanging);
   const bool ended = std::exchange(changing_, changing) && !changing;
+  if (std::exchange(way_, target.way) != way_ && enabled_ && facts_.state != State::kNone) {
+    Abandon(kOther);
+    wanted_.clear();
+    passed_.clear();
+    facts_ = {};
+    // The step may have passed: only an agent that starts makes the node wait.
+    if (!target.devices.empty()) facts_ = {.state = State::kNotTried, .why = {kNoAnswer}};
+  }
   if (!enabled_ || target.devices.empty()) return;
   Wait();
-  const std::string instance =
-      target.start.instance + " " + target.instance + (target.by_annotation ? "by annotation" : "");
+  const std::string instance = target.start.instance + " " + target.instance + " " + target.way;
   target_ = std::move(target);
   // One device less keeps none of the others from opening, but may have been the cause of a
   // failure.
-  const bool other =
-      HasAnother(target_.devices, tried_devices_) ||
-      (facts_.state == State::kFailed && HasAnother(tried_devices_, target_.devices));
+  const bool other = HasAnother(target_.devices, used_.devices) ||
+                     (facts_.state == State::kFailed && HasAnother(used_.devices, target_.devices));
   if (other) passed_.clear();
   if (std::exchange(wanted_, instance) != instance || ended || other) {
-    after_failure_.Reset();
-    after_nothing_.Reset();
+    Forget();
     next_ = began_ ? std::min(next_, *began_ + times_.apart) : base::TimePoint{};
   }
   if (busy_ || passed_ == wanted_) return;
@@ -151,15 +173,20 @@ void ContainerCheck::Begin() {
   began_ = control_.clock().Now();
   next_ = *began_ + times_.apart;
   tried_ = wanted_;
-  tried_devices_ = target_.devices;
-  compared_ = false;
+  used_ = target_;
+  compared_ = late_ = false;
   if (!os::Exists(target_.start.own_program))
     return Decide(State::kNotTried, {"there is no " + target_.start.own_program});
   const auto take = lifetime_.Guard(
       [this, round = ++round_](const base::Result<node::validate::PromisedFiles>& promised) {
         if (round == round_) Try(promised);
       });
-  io_.Post([take, &control = control_, folder = target_.start.folder, devices = tried_devices_] {
+  if (!used_.promised.empty()) {
+    node::validate::PromisedFiles files;
+    for (const std::string& file : used_.promised) files.files[file] = true;
+    return Try(files);
+  }
+  io_.Post([take, &control = control_, folder = used_.start.folder, devices = used_.devices] {
     control.Post([take, promised = Promised(folder, devices)] { take(promised); });
   });
 }
@@ -175,15 +202,19 @@ void ContainerCheck::Try(const base::Result<node::validate::PromisedFiles>& prom
 /// One without devices shows whether it is the devices that keep the other from starting. That one
 /// is tried once more: the kubelet may just have ended it.
 void ContainerCheck::Run(bool with_devices) {
-  protocol::engine::cri::ProbeContainer container{.socket = target_.start.socket,
-                                                  .program = target_.start.program,
-                                                  .log_folder = log_folder_,
-                                                  .by_annotation = target_.by_annotation,
-                                                  .relabel = target_.start.installed,
-                                                  .owner = kOwner};
+  ProbeContainer container{.socket = used_.start.socket,
+                           .program = used_.start.program,
+                           .log_folder = log_folder_,
+                           .by_annotation = used_.by_annotation,
+                           .relabel = used_.start.installed,
+                           .owner = kOwner};
   if (with_devices) {
     container.files = promised_.paths();
-    container.cdi_devices = tried_devices_;
+    if (used_.promised.empty()) container.cdi_devices = used_.devices;
+    container.devices = used_.files;
+    container.environment = used_.environment;
+    container.handler = used_.handler;
+    container.runtime = used_.start.runtime;
   }
   run_ = std::make_unique<ProbeRun>(
       control_, std::move(container), kWithin,
@@ -199,6 +230,15 @@ void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
   if (tried_ != wanted_) return Undecided(kOther);
   switch (answer.kind) {
     case Kind::kNotTried: return Undecided(Shortened(answer.text));
+    case Kind::kEnded: return Ended();
+    case Kind::kLate:
+      if (!with_devices) {
+        late_runs_ = 0;
+        return Undecided("also one without devices does not end within 30 s");
+      }
+      late_ = true;
+      if (compared_) return Late();
+      return Run(false);
     case Kind::kRefused:
       if (!with_devices)
         return Undecided("also one without devices does not start: " + Shortened(answer.text));
@@ -209,36 +249,68 @@ void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
   }
   if (!with_devices) {
     compared_ = true;
+    if (late_) return Late();
     return Run(true);
   }
-  auto why = node::validate::WhyNotOpen(promised_, answer.text);
-  if (!why.ok()) return Undecided(why.error().message());
-  if (!why->empty()) return Decide(State::kFailed, *std::move(why));
+  auto opened = node::validate::WhatOpened(promised_, answer.text);
+  if (!opened.ok()) return Undecided(opened.error().message());
+  if (!opened->why_not.empty()) return Decide(State::kFailed, std::move(opened->why_not));
+  unserved_ = opened->unserved.size();
+  facts_.remark = RemarkOn(used_, answer.handled);
   Decide(State::kOpened, {});
+}
+
+/// A hook or a device that hangs. Once may be chance on a machine that is busy.
+void ContainerCheck::Late() {
+  if (++late_runs_ < kLateRuns) return Undecided(kLate);
+  Decide(State::kFailed, {kLate});
 }
 
 /// A failure is tried again; the rest holds until something changes.
 void ContainerCheck::Decide(State state, std::vector<std::string> why) {
   busy_ = false;
   after_nothing_.Reset();
+  ended_runs_ = 0;
+  if (!late_) late_runs_ = 0;
   if (state == State::kFailed) {
     passed_.clear();
     next_ = control_.clock().Now() + after_failure_.Next();
   } else {
     passed_ = tried_;
   }
-  facts_.opened = state == State::kOpened ? promised_.devices() : 0;
+  facts_.unserved = state == State::kOpened ? unserved_ : 0;
+  facts_.opened = state == State::kOpened ? promised_.devices() - unserved_ : 0;
   Show(state, std::move(why));
 }
 
+void ContainerCheck::Undecided(std::string why) { Unknown(std::move(why), after_nothing_.Next()); }
+
+/// A kubelet looks at fixed times, and the next run takes as long as this one: after whole seconds
+/// it would be met at the same moment each time. It is met by chance on a machine that is busy, so
+/// that soon another one is tried; one that always is takes too long for this kubelet.
+void ContainerCheck::Ended() {
+  const base::Duration back_off = after_nothing_.Next();
+  const bool chance = ++ended_runs_ < kEndedRuns;
+  std::uniform_int_distribution<base::Duration::rep> phase(0, times_.kubelet.count());
+  Unknown(kEnded, (chance ? std::min(back_off, times_.ended) : times_.most) +
+                      base::Duration(phase(random_)));
+}
+
 /// What was found before holds.
-void ContainerCheck::Undecided(std::string why) {
+void ContainerCheck::Unknown(std::string why, base::Duration again) {
   busy_ = false;
-  next_ = control_.clock().Now() + after_nothing_.Next();
+  next_ = control_.clock().Now() + again;
   if (std::exchange(remark_, std::move(why)) != remark_)
     base::Log(base::kInfo, "no container tried the devices", {{"why", remark_}});
   if (facts_.state == State::kNotTried) facts_.why = {remark_};
   changed_();
+}
+
+/// What former runs say about when the next one is due.
+void ContainerCheck::Forget() {
+  after_failure_.Reset();
+  after_nothing_.Reset();
+  late_runs_ = ended_runs_ = 0;
 }
 
 void ContainerCheck::AgainAt(base::TimePoint time) {

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +30,7 @@ struct ContainerStart {
   std::string folder;       ///< of the specifications, as this process sees it
   std::string own_program;  ///< penstock-probe, as this process sees it
   std::string program;      ///< as the engine does
+  std::string runtime;      ///< penstock-runtime, as the engine does
   bool installed = false;   ///< by this agent, for containers alone
   std::string instance;     ///< differs after each change of the engine or of the specifications
 };
@@ -39,9 +42,15 @@ class ContainerCheck {
   /// What a container gets, and where.
   struct Target {
     ContainerStart start;
-    std::vector<std::string> devices;  ///< qualified
+    std::string way;                   ///< how the kubelet's containers get devices; what another
+                                       ///< way has shown does not count
+    std::vector<std::string> devices;  ///< qualified; ids where `handler` or `files` give them
     bool by_annotation = false;
-    std::string instance;  ///< of the drivers, as of ContainerStart
+    std::vector<protocol::engine::cri::ProbeContainer::Device> files;
+    std::map<std::string, std::string> environment;
+    std::string handler;                ///< of the engine, that reads `environment`
+    std::vector<std::string> promised;  ///< device files; empty: what the specifications promise
+    std::string instance;               ///< of the drivers, as of ContainerStart
   };
 
   struct Times {
@@ -52,6 +61,10 @@ class ContainerCheck {
     base::Duration failure = std::chrono::seconds(30);  ///< after that it is tried again, at first
     base::Duration nothing = std::chrono::seconds(1);   ///< likewise, where nothing is known
     base::Duration most = std::chrono::minutes(10);     ///< of both
+    base::Duration ended = std::chrono::seconds(30);    ///< at most, while a kubelet may have ended
+                                                        ///< it by chance
+    base::Duration kubelet = std::chrono::seconds(2);   ///< how often a kubelet looks for what is
+                                                        ///< no pod's (housekeepingPeriod)
   };
 
   /// `changed`: facts() have changed, or Follow would start a container now.
@@ -85,8 +98,12 @@ class ContainerCheck {
   void Try(const base::Result<node::validate::PromisedFiles>& promised);
   void Run(bool with_devices);
   void Answered(bool with_devices, const protocol::engine::cri::ProbeAnswer& answer);
+  void Late();
   void Decide(State state, std::vector<std::string> why);
   void Undecided(std::string why);
+  void Ended();
+  void Unknown(std::string why, base::Duration again);
+  void Forget();
   void AgainAt(base::TimePoint time);
   void Show(State state, std::vector<std::string> why);
 
@@ -96,19 +113,25 @@ class ContainerCheck {
   const Times times_;
   bool enabled_ = true;
   std::string log_folder_;
+  std::string way_;
   Target target_;
   std::string wanted_, tried_, passed_;  // instances: of the target, of the last container, and of
                                          // the last one that opened all
-  std::vector<std::string> tried_devices_;
+  Target used_;                          // by the last container
   bool changing_ = false;
   bool busy_ = false;
   std::uint64_t round_ = 0;  // of what is busy; a former one has been given up
   std::unique_ptr<protocol::engine::cri::ProbeRun> run_;
   node::validate::PromisedFiles promised_;
-  bool compared_ = false;  // one without devices has started
+  std::size_t unserved_ = 0;  // of them
+  bool compared_ = false;     // one without devices has started
+  bool late_ = false;         // the one with devices has not ended in time
+  int late_runs_ = 0;         // in a row, while one without devices has
+  int ended_runs_ = 0;        // in a row, that another program has ended
   std::optional<base::TimePoint> began_;
   base::TimePoint next_{};  // no container before that
   base::Backoff after_failure_, after_nothing_;
+  std::minstd_rand random_{std::random_device{}()};
   std::string remark_;  // why nothing is known yet
   base::TimerId timer_ = 0, patience_ = 0;
   node::validate::ContainerFacts facts_;

@@ -1,6 +1,7 @@
 // With an engine that pretends to run containers.
 #include "app/agent/container_check.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <functional>
 #include <future>
@@ -56,17 +57,19 @@ class ContainerCheckTest : public testing::Test {
   void BeginQuick() {
     OnLoop([this] {
       const base::Duration some = std::chrono::milliseconds(200);
-      Begin({.patience = some, .apart = some, .failure = some, .nothing = some});
+      Begin({.patience = some, .apart = some, .failure = some, .nothing = some, .kubelet = some});
     });
   }
 
   ContainerCheck::Target Target() const {
+    if (listed_) return *listed_;
     return {.start = {.socket = socket_,
                       .folder = folder_ / "cdi",
                       .own_program = folder_ / "penstock-probe",
                       .program = "/opt/penstock-probe",
                       .installed = true,
                       .instance = engine_instance_},
+            .way = by_annotation_ ? "cdi-annotations" : "cdi-cri",
             .devices = devices_,
             .by_annotation = by_annotation_,
             .instance = driver_instance_};
@@ -111,6 +114,7 @@ class ContainerCheckTest : public testing::Test {
   const os::TemporaryFolder folder_;
   const std::string socket_ = folder_ / "c.sock";
   FakeEngine engine_{socket_};
+  std::optional<ContainerCheck::Target> listed_;  // what a pod gets without CDI
   std::string engine_instance_ = "1", driver_instance_ = "1";
   std::vector<std::string> devices_ = {"k8s.device-plugin.acme.com/gpu=A",
                                        "k8s.device-plugin.acme.com/gpu=B"};
@@ -146,6 +150,81 @@ TEST_F(ContainerCheckTest, TheNodeWaitsForTheFirstAnswerOnly) {
     check_->Follow(Target(), false);
     EXPECT_EQ(check_->facts().state, State::kOpened) << "until the next one has answered";
   });
+}
+
+TEST_F(ContainerCheckTest, WithoutCdiAContainerGetsWhatPodsGet) {
+  ContainerCheck::Target target = Target();
+  target.start.runtime = "/p/runtime";
+  target.devices = {"A"};
+  target.files = {{"/dev/acme0", "/acme/dev/acme0", "rw"}};
+  target.environment = {{"ACME_VISIBLE_DEVICES", "A"}};
+  target.handler = "acme";
+  target.promised = {"/dev/acme0"};
+  listed_ = target;
+  Follow();
+  EXPECT_EQ(WaitFor(State::kOpened).opened, 1u);
+  EXPECT_EQ(Facts().remark,
+            "without a runtime handler: the engine has no runtime handler acme that is /p/runtime");
+  ASSERT_THAT(engine_.containers(), SizeIs(1));
+  const FakeEngine::Container made = engine_.containers()[0];
+  EXPECT_EQ(made.files_given, "/acme/dev/acme0:/dev/acme0:rw ");
+  EXPECT_EQ(made.environment, "ACME_VISIBLE_DEVICES=A ");
+  EXPECT_THAT(made.files, ElementsAre("/dev/acme0"));
+  EXPECT_THAT(made.devices, IsEmpty());
+}
+
+TEST_F(ContainerCheckTest, AHandlerIsTriedAndSaid) {
+  engine_.Change([](auto& says) {
+    says.config = R"({"containerd":{"runtimes":{"acme":{"options":{"BinaryName":"/p/runtime"}}}}})";
+  });
+  ContainerCheck::Target target = Target();
+  target.start.runtime = "/p/runtime";
+  target.devices = {"A"};
+  target.environment = {{"ACME_VISIBLE_DEVICES", "A"}};
+  target.handler = "acme";
+  target.promised = {"/dev/acme0"};
+  listed_ = target;
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_EQ(Facts().remark, "by the runtime handler acme");
+  EXPECT_EQ(engine_.containers().at(0).handler, "acme");
+}
+
+TEST_F(ContainerCheckTest, WhereOnlyAHandlerGivesDevicesAndThereIsNoneItIsSaid) {
+  ContainerCheck::Target target = Target();
+  target.start.runtime = "/p/runtime";
+  target.devices = {"A"};
+  target.handler = "acme";
+  target.promised = {"/dev/acme0"};
+  listed_ = target;
+  Follow();
+  EXPECT_THAT(WaitFor(State::kNotTried).why,
+              ElementsAre("the engine has no runtime handler acme that is /p/runtime"));
+  EXPECT_THAT(engine_.containers(), IsEmpty());
+}
+
+TEST_F(ContainerCheckTest, WhatAnotherWayHasShownDoesNotCount) {
+  OnLoop([this] { Begin({.apart = {}, .failure = std::chrono::hours(1)}); });
+  engine_.Change([](auto& says) { says.errors = {{"/dev/acme1", EIO}}; });
+  Follow();
+  WaitFor(State::kFailed);
+  ContainerCheck::Target target = Target();
+  target.way = "volume-mounts";
+  target.devices.clear();
+  OnLoop([&] { check_->Follow(target, false); });
+  EXPECT_EQ(Facts().state, State::kNone);
+  engine_.Change([](auto& says) { says = {}; });
+  Follow();
+  WaitFor(State::kOpened);
+  engine_.Change([](auto& says) { says.slow = true; });
+  OnLoop([&] {
+    by_annotation_ = true;
+    check_->Follow(Target(), false);
+    EXPECT_THAT(check_->facts().why, ElementsAre("it has not answered yet"))
+        << "and the node waits for nothing";
+  });
+  engine_.Change([](auto& says) { says = {}; });
+  WaitFor(State::kOpened);
 }
 
 TEST_F(ContainerCheckTest, AtRestNoneIsStartedHoweverManyReportsAreMade) {
@@ -227,6 +306,13 @@ TEST_F(ContainerCheckTest, AFailureIsTriedAgainUntilItIsNone) {
   WaitFor(State::kOpened);
 }
 
+TEST_F(ContainerCheckTest, ADeviceFileThatNoDriverServesIsNotCountedAsOpened) {
+  engine_.Change([](auto& says) { says.errors = {{"/dev/acme1", ENXIO}, {"/dev/acme0", ENXIO}}; });
+  Follow();
+  EXPECT_EQ(WaitFor(State::kOpened).opened, 1u);
+  EXPECT_EQ(Facts().unserved, 2u);
+}
+
 TEST_F(ContainerCheckTest, WhatCannotBeOpenedIsAFailureWithItsCause) {
   engine_.Change([](auto& says) { says.errors = {{"/dev/acme1", EPERM}, {"/dev/acme0", ENXIO}}; });
   Follow();
@@ -278,6 +364,78 @@ TEST_F(ContainerCheckTest, AContainerThatTheKubeletEndsIsTriedAgain) {
   WaitFor(State::kOpened);
 }
 
+TEST_F(ContainerCheckTest, OneThatIsEndedAgainAndAgainIsTriedSoonUntilItIsNoChance) {
+  const base::Duration some = std::chrono::milliseconds(10);
+  OnLoop([&] {
+    Begin({.patience = some,
+           .apart = some,
+           .nothing = some,
+           .most = std::chrono::hours(1),
+           .ended = some,
+           .kubelet = some});
+  });
+  engine_.Change([](auto& says) { says.ends_sandboxes = true; });
+  Follow();
+  EXPECT_TRUE(os::Eventually([this] { return engine_.containers().size() == 10; }))
+      << "soon, however many there were";
+  EXPECT_THAT(WaitFor(State::kNotTried).why, ElementsAre(HasSubstr("another program ended it")));
+  std::promise<void> rested;
+  OnLoop([&] { control_.PostAfter(std::chrono::milliseconds(500), [&] { rested.set_value(); }); });
+  rested.get_future().wait();
+  EXPECT_THAT(engine_.containers(), SizeIs(10)) << "the next one follows an hour later";
+  engine_.Change([](auto& says) { says = {}; });
+  OnLoop([&] { engine_instance_ += "+"; });
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_THAT(engine_.containers(), SizeIs(11)) << "at once, since something changed";
+}
+
+TEST_F(ContainerCheckTest, DevicesWithWhichNoContainerEndsInTimeAreAFailureAfterThreeRuns) {
+  BeginQuick();
+  engine_.Change([](auto& says) { says.hangs = true; });
+  Follow();
+  EXPECT_THAT(WaitFor(State::kFailed).why,
+              ElementsAre("a container with the devices does not end within 30 s; one without them "
+                          "does"));
+  ASSERT_THAT(engine_.containers(), SizeIs(6)) << "one without devices after each";
+  for (std::size_t i = 0; i < 6; ++i)
+    EXPECT_EQ(engine_.containers()[i].devices.empty(), i % 2 == 1) << i;
+  EXPECT_TRUE(os::Eventually([this] { return engine_.containers().size() >= 8; }));
+  EXPECT_EQ(Facts().state, State::kFailed) << "and remains one";
+  engine_.Change([](auto& says) { says.hangs = false; });
+  WaitFor(State::kOpened);
+}
+
+TEST_F(ContainerCheckTest, AnAnswerInBetweenBeginsTheCountOfLateOnesAnew) {
+  BeginQuick();
+  const auto without_devices = [this] {
+    const auto made = engine_.containers();
+    return std::ranges::count_if(made, [](const auto& one) { return one.devices.empty(); });
+  };
+  const auto says = [this](const std::string& part) {
+    const std::vector<std::string> why = Facts().why;
+    return !why.empty() && why[0].find(part) != std::string::npos;
+  };
+  engine_.Change([](auto& now) { now.hangs = true; });
+  Follow();
+  EXPECT_TRUE(os::Eventually([&] { return without_devices() >= 1; }));
+  engine_.Change([](auto& now) { now = {.errors = {{"/dev/acme1", ENOENT}}}; });
+  EXPECT_TRUE(os::Eventually([&] { return says("was not injected"); }));
+  const auto before = without_devices();
+  engine_.Change([](auto& now) { now = {.hangs = true}; });
+  EXPECT_TRUE(os::Eventually([&] { return says("does not end within"); }));
+  EXPECT_GE(without_devices(), before + 3);
+}
+
+TEST_F(ContainerCheckTest, AnEngineWithWhichNoContainerEndsInTimeSaysNothingAboutTheDevices) {
+  BeginQuick();
+  engine_.Change([](auto& says) { says.hangs_all = true; });
+  Follow();
+  EXPECT_TRUE(os::Eventually([this] { return engine_.containers().size() >= 8; }));
+  EXPECT_THAT(WaitFor(State::kNotTried).why,
+              ElementsAre("also one without devices does not end within 30 s"));
+}
+
 TEST_F(ContainerCheckTest, NoneIsStartedWhileDevicesAreChanged) {
   BeginQuick();
   OnLoop([this] { changing_ = true; });
@@ -310,16 +468,62 @@ TEST_F(ContainerCheckTest, OneThatRunsWhenAChangeBeginsIsGivenUpAndTriedAgainAft
 }
 
 TEST_F(ContainerCheckTest, OneThatRunsWhenItsNeedsAreGoneIsGivenUp) {
+  BeginQuick();
   engine_.Change([](auto& says) { says.slow = true; });
   OnLoop([this] { check_->Follow(Target(), false); });
   EXPECT_TRUE(os::Eventually([this] { return engine_.waiting() == 1; }));
-  OnLoop([this] { check_->GiveUp(); });
+  int before = 0;
+  OnLoop([&] {
+    before = changes_;
+    check_->GiveUp();
+    EXPECT_EQ(changes_, before + 1) << "a report follows";
+    check_->GiveUp();
+    EXPECT_EQ(changes_, before + 1) << "not after one that found nothing to give up";
+  });
   engine_.Change([](auto& says) { says = {}; });
   EXPECT_TRUE(os::Eventually([this] { return engine_.waiting() == 0; }));
-  EXPECT_NE(Facts().state, State::kOpened);
+  EXPECT_THAT(WaitFor(State::kNotTried).why, ElementsAre("something changed meanwhile"));
   Follow();
   WaitFor(State::kOpened);
   EXPECT_THAT(engine_.containers(), SizeIs(2));
+}
+
+TEST_F(ContainerCheckTest, OneWhoseSpecificationsAreStillReadIsGivenUpToo) {
+  BeginQuick();
+  std::promise<void> reads;
+  io_.Post([&] { reads.get_future().wait(); });
+  OnLoop([this] {
+    check_->Follow(Target(), false);
+    check_->GiveUp();
+  });
+  reads.set_value();
+  std::promise<void> read;
+  io_.Post([&] { read.set_value(); });
+  read.get_future().wait();
+  EXPECT_THAT(WaitFor(State::kNotTried).why, ElementsAre("something changed meanwhile"));
+  EXPECT_THAT(engine_.containers(), IsEmpty());
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_THAT(engine_.containers(), SizeIs(1));
+}
+
+TEST_F(ContainerCheckTest, OneThatIsGivenUpWhileItIsSwitchedOffSaysNothing) {
+  engine_.Change([](auto& says) { says.slow = true; });
+  OnLoop([this] { check_->Follow(Target(), false); });
+  EXPECT_TRUE(os::Eventually([this] { return engine_.waiting() == 1; }));
+  api::NodeConfig config;
+  config.validation.container = false;
+  OnLoop([&] {
+    check_->Configure(config);
+    check_->GiveUp();
+  });
+  EXPECT_THAT(Facts().why, ElementsAre("validation.container is off"));
+  config.validation.container = true;
+  OnLoop([&] { check_->Configure(config); });
+  engine_.Change([](auto& says) { says = {}; });
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_THAT(engine_.containers(), SizeIs(2)) << "the answer of the other one came too late";
 }
 
 TEST_F(ContainerCheckTest, AFailureIsTriedAgainAsSoonAsAChangeHasEnded) {

@@ -15,12 +15,9 @@ std::string WhyNot(const std::string& file, bool device, int error) {
   if (error == ENOENT) return file + " is not in the container: it was not injected";
   if (error == EPERM && device)
     return file + " exists but cannot be opened: the container's control group does not allow it";
+  if (error == ENODEV && device) return file + " cannot be opened: its driver has no such device";
   return file + " cannot be opened: " + std::strerror(error);
 }
-
-/// Whether the error of open(2) shows that the file exists and access is allowed. A mounted socket
-/// cannot be opened like a file (ENXIO).
-bool IsOpen(int error) { return error == 0 || error == ENXIO || error == ENODEV || error == EBUSY; }
 
 std::map<std::string, int> AnswersIn(std::string_view output, const PromisedFiles& promised) {
   std::map<std::string, int> answers;
@@ -54,20 +51,23 @@ PromisedFiles PromiseOf(const api::cdi::CdiEdits& edits) {
   return promised;
 }
 
-base::Result<std::vector<std::string>> WhyNotOpen(const PromisedFiles& promised,
-                                                  std::string_view output) {
+base::Result<OpenedFiles> WhatOpened(const PromisedFiles& promised, std::string_view output) {
   const auto answers = AnswersIn(output, promised);
   if (answers.size() != promised.files.size())
     return base::Error(base::Code::kUnavailable, "the answer is not complete");
-  std::vector<std::string> reasons;
+  OpenedFiles opened;
   for (const bool devices : {true, false}) {
     for (const auto& [file, device] : promised.files) {
-      if (device != devices) continue;
       const int error = answers.at(file);
-      if (!IsOpen(error)) reasons.push_back(WhyNot(file, device, error));
+      if (device != devices || error == 0 || error == EBUSY) continue;
+      if (error != ENXIO) {
+        opened.why_not.push_back(WhyNot(file, device, error));
+      } else if (device) {  // a mounted socket cannot be opened like a file either
+        opened.unserved.push_back(file);
+      }
     }
   }
-  return reasons;
+  return opened;
 }
 
 }  // namespace penstock::node::validate

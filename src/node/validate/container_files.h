@@ -22,11 +22,20 @@ struct PromisedFiles {
 
 PromisedFiles PromiseOf(const api::cdi::CdiEdits& edits);
 
-/// Why files of the container cannot be opened, one clause for each, the device files first; empty:
-/// all can. `output` is penstock-probe's: a line "ERRNO FILE" for each file. kUnavailable where one
-/// has no line; a line of another file is passed over. A device file without hardware (ENXIO,
-/// ENODEV) and a device in exclusive use (EBUSY) are there, and access is allowed.
-base::Result<std::vector<std::string>> WhyNotOpen(const PromisedFiles& promised,
-                                                  std::string_view output);
+/// What became of the files that were promised.
+struct OpenedFiles {
+  std::vector<std::string> why_not;  ///< one clause for each that cannot be opened, the device
+                                     ///< files first; empty: all can
+  std::vector<std::string>
+      unserved;  ///< device files that may be opened, and that no driver serves
+};
+
+/// `output` is penstock-probe's: a line "ERRNO FILE" for each file. kUnavailable where one has no
+/// line; a line of another file is passed over. A device in exclusive use (EBUSY) is open. ENXIO is
+/// the kernel's answer for a device file whose number no driver has (chrdev_open, fs/char_dev.c):
+/// it was injected and access is allowed, but not opened; whether the driver is loaded is another
+/// step's matter. ENODEV is a driver's answer (NVIDIA's nvidia_open, drm_minor_acquire, kfd_open)
+/// where it has no device of that number: that one fails.
+base::Result<OpenedFiles> WhatOpened(const PromisedFiles& promised, std::string_view output);
 
 }  // namespace penstock::node::validate

@@ -22,13 +22,28 @@ TEST(ContainerFiles, APromiseIsTheDeviceFilesAndTheMountedFiles) {
   EXPECT_EQ(Acme().devices(), 2u);
 }
 
-TEST(ContainerFiles, ADeviceWithoutHardwareOrInUseIsOpen) {
-  EXPECT_THAT(*WhyNotOpen(Acme(), "6 /dev/acme0\n16 /dev/acmectl\n0 /lib/libacme.so\n"), IsEmpty());
+TEST(ContainerFiles, ADeviceInUseIsOpen) {
+  const auto opened = *WhatOpened(Acme(), "0 /dev/acme0\n16 /dev/acmectl\n0 /lib/libacme.so\n");
+  EXPECT_THAT(opened.why_not, IsEmpty());
+  EXPECT_THAT(opened.unserved, IsEmpty());
+}
+
+TEST(ContainerFiles, ADeviceFileThatNoDriverServesIsNotOpenAndASocketIs) {
+  const auto opened = *WhatOpened(Acme(), "6 /dev/acme0\n0 /dev/acmectl\n6 /lib/libacme.so\n");
+  EXPECT_THAT(opened.why_not, IsEmpty());
+  EXPECT_THAT(opened.unserved, ElementsAre("/dev/acme0"));
+}
+
+TEST(ContainerFiles, ADeviceThatItsDriverDoesNotHaveCannotBeOpened) {
+  const auto opened = *WhatOpened(Acme(), "19 /dev/acme0\n0 /dev/acmectl\n0 /lib/libacme.so\n");
+  EXPECT_THAT(opened.why_not,
+              ElementsAre("/dev/acme0 cannot be opened: its driver has no such device"));
+  EXPECT_THAT(opened.unserved, IsEmpty());
 }
 
 TEST(ContainerFiles, WhatCannotBeOpenedSaysWhichStepFailed) {
   EXPECT_THAT(
-      *WhyNotOpen(Acme(), "2 /lib/libacme.so\n1 /dev/acmectl\n2 /dev/acme0\n"),
+      WhatOpened(Acme(), "2 /lib/libacme.so\n1 /dev/acmectl\n2 /dev/acme0\n")->why_not,
       ElementsAre("/dev/acme0 is not in the container: it was not injected",
                   "/dev/acmectl exists but cannot be opened: the container's control group does "
                   "not allow it",
@@ -39,7 +54,7 @@ TEST(ContainerFiles, AnAnswerThatIsCutSaysNothingAndNothingIsBelievedThatWasNotA
   for (const char* output : {"", "2 /dev/acme0\n0 /dev/acmectl\n",
                              "0 /dev/acme0\n0 /dev/other\nx /dev/acmectl\n0 /lib/libacme.so\n",
                              "0 /dev/acme0\n0 /dev/acmectl\n/lib/libacme.so\n"}) {
-    const auto why = WhyNotOpen(Acme(), output);
+    const auto why = WhatOpened(Acme(), output);
     ASSERT_FALSE(why.ok()) << output;
     EXPECT_EQ(why.error().message(), "the answer is not complete");
   }

@@ -1,6 +1,8 @@
 """Each agent starts a container with its node's devices after each change of the engine, and no other: what that container cannot open is on the Node, with the
 cause; nothing of it is left, whatever becomes of agent and kubelet."""
+import os
 import re
+import signal
 import time
 
 import pytest
@@ -14,14 +16,22 @@ WRAPPER, MODE = "/var/lib/penstock-test-runtime", "/var/lib/penstock-test-mode"
 MISSING = "/dev/nvidia-uvm"
 BROKEN = "n1"
 APART = 30  # seconds between two containers of an agent: what changes meanwhile makes one at the end of them
-# A low-level runtime that containers of the agent's validation meet in the state that the file says: with a device file elsewhere, or slowly.
+PATIENCE = 300  # seconds until a verdict: on a machine that is busy, the kubelet ends several containers by chance before one answers
+STATE, LOG = "/var/lib/penstock", "penstock-proof.log"
+# A low-level runtime that containers of the agent's validation meet in the state that the file says: with a device file elsewhere, slowly, with
+# a program in them that does not answer, or never with devices.
 RUNTIME = f"""#!/bin/sh
 for word; do
-    if [ "$last" = --bundle ]; then file=$word/config.json; fi
+    case $last in
+        --bundle) file=$word/config.json ;;
+        --process) program=$word ;;
+    esac
     last=$word
 done
+if [ -n "$program" ] && grep -q '"/penstock-probe"' "$program" && [ "$(cat {MODE})" = mute ]; then sleep 60; fi
 if [ -n "$file" ] && grep -q '"/penstock-probe"' "$file"; then
     case $(cat {MODE}) in
+        hang) if grep -q '"path":"{MISSING}"' "$file"; then exec sleep 3600; fi ;;
         drop) sed -i 's#"path":"{MISSING}"#"path":"{MISSING}.elsewhere"#' "$file" ;;
         slow) sleep 8 ;;
     esac
@@ -34,18 +44,35 @@ def toolkit(fleet: Fleet, name: str) -> dict:
     return next(step for step in fleet.nodes[name].status()["validation"] if step["name"] == "toolkit")
 
 
-def wait_toolkit(fleet: Fleet, name: str, state: str, reason: str):
+def wait_toolkit(fleet: Fleet, name: str, state: str, reason: str, seconds: float = PATIENCE):
     """The agent may be starting, and know no step yet."""
     def seen() -> str:
         done = fleet.nodes[name].penstock("validate", check=False)
         return done.stdout + done.stderr
-    wait_for(lambda: (step := toolkit(fleet, name))["state"] == state and re.search(reason, step["reason"]), 120, f"the step toolkit of {name} to be {state}: {reason}", seen)
+    wait_for(lambda: (step := toolkit(fleet, name))["state"] == state and re.search(reason, step["reason"]), seconds, f"the step toolkit of {name} to be {state}: {reason}", seen)
 
 
 def started(fleet: Fleet, name: str) -> int:
     """How many sandboxes of the validation the engine was asked for, ever."""
     log = fleet.cluster.home(ENGINE, fleet.nodes[name].k) / "log" / f"{ENGINE}.log"
     return len(re.findall(r"RunPodSandbox for &PodSandboxMetadata\{Name:penstock-proof,[^\n]*returns", log.read_text()))
+
+
+def removed_by_kubelet(fleet: Fleet, name: str) -> set[str]:
+    """The containers of the validation that were removed one by one, ever: an agent removes their sandboxes."""
+    log = (fleet.cluster.home(ENGINE, fleet.nodes[name].k) / "log" / f"{ENGINE}.log").read_text()
+    made = re.findall(r'for &ContainerMetadata\{Name:penstock-proof,[^\n]*returns container id \\"(\w+)', log)
+    return {one for one in made if f'RemoveContainer for \\"{one}\\" returns successfully' in log}
+
+
+def answering(fleet: Fleet, name: str) -> set[str]:
+    """The containers of the validation that run."""
+    return set(fleet.nodes[name].run("ctr", "-n", "k8s.io", "containers", "ls", "-q", 'labels."io.kubernetes.container.name"==penstock-proof').stdout.split()) & set(
+        re.findall(r"^(\w+) +\d+ +RUNNING", fleet.nodes[name].run("ctr", "-n", "k8s.io", "tasks", "ls").stdout, re.M))
+
+
+def entries(fleet: Fleet, name: str) -> dict[str, set[str]]:
+    return {folder: set(fleet.nodes[name].run("ls", "-A", folder).stdout.splitlines()) for folder in ("/", "/var", "/var/lib", STATE)}
 
 
 def started_at_rest(fleet: Fleet) -> dict[str, int]:
@@ -99,11 +126,11 @@ def runtime(installed):
 def test_a_container_has_opened_the_devices_of_each_node_and_is_not_started_again(installed):
     fleet = installed
     for name in fleet.nodes:
-        if name == WITHOUT_CDI:
-            wait_toolkit(fleet, name, "passed", "by envvar, device-files .*; none is started to try that")
-            assert started(fleet, name) == 0
+        if name == WITHOUT_CDI:  # its containers have the files from the kubelet
+            wait_toolkit(fleet, name, "passed", r"by envvar, device-files .*; a container opened 0 device files, and may open [1-9]\d* that no driver serves"
+                                                r" \(without a runtime handler: the engine has no runtime handler nvidia that is /\S+\)$")
         else:
-            wait_toolkit(fleet, name, "passed", r"; a container opened [1-9]\d* device files$")
+            wait_toolkit(fleet, name, "passed", r"; a container opened 0 device files, and may open [1-9]\d* that no driver serves$")
     wait_for(lambda: not any(left(fleet, name) for name in fleet.nodes), 60, "no sandbox to be left", lambda: {name: left(fleet, name) for name in fleet.nodes})
     before = started_at_rest(fleet)
     # What changes reports, but nothing that a container gets.
@@ -122,14 +149,14 @@ def test_a_device_file_that_the_engine_does_not_give_to_containers_shows_on_the_
     fleet = installed
     wait_condition(fleet, BROKEN, "True", "AllStepsPassed")
     runtime("drop")
-    wait_condition(fleet, BROKEN, "False", "ToolkitFailed", 120)
+    wait_condition(fleet, BROKEN, "False", "ToolkitFailed", PATIENCE)
     assert condition(fleet.get("node", BROKEN))["message"].startswith(f"toolkit: {MISSING} is not in the container: it was not injected")
     fleet.nodes[BROKEN].kill_agent()
     wait_toolkit(fleet, BROKEN, "failed", f"^{MISSING} is not in the container: it was not injected$")
     assert condition(fleet.get("node", BROKEN))["status"] == "False"
     fleet.wait_advertised(60)  # the kubelet has its devices all the same
     runtime("")
-    wait_condition(fleet, BROKEN, "True", "AllStepsPassed", 120)
+    wait_condition(fleet, BROKEN, "True", "AllStepsPassed", PATIENCE)
     wait_toolkit(fleet, BROKEN, "passed", "a container opened")
     assert all(condition(fleet.get("node", name))["status"] == "True" for name in fleet.nodes)
 
@@ -150,3 +177,56 @@ def test_neither_a_killed_agent_nor_a_kubelet_that_ends_the_container_makes_a_ve
     written = conditions_written(fleet, begin)
     assert not written, Audit.told(written, begin)
     fleet.check()
+
+
+def test_a_kubelet_that_removes_the_container_removes_nothing_but_its_log(installed, runtime):
+    """It removes all files whose path begins with that of the log (containerLogManager.Clean). The agent is stopped meanwhile: it would remove the sandbox itself."""
+    fleet, node = installed, installed.nodes[BROKEN]
+    wait_condition(fleet, BROKEN, "True", "AllStepsPassed")
+    runtime("mute")
+    removed = removed_by_kubelet(fleet, BROKEN)
+    for _ in range(5):  # the kubelet kills an agent that it has not heard of for half a minute
+        wait_for(lambda: answering(fleet, BROKEN), PATIENCE, "a container that runs")
+        agent = node.agent()
+        os.kill(agent, signal.SIGSTOP)
+        before = entries(fleet, BROKEN)
+        wait_for(lambda: agent not in node.agents() or removed_by_kubelet(fleet, BROKEN) > removed, 120, "the kubelet to remove the container")
+        if agent in node.agents():
+            break
+    after = entries(fleet, BROKEN)
+    os.kill(agent, signal.SIGKILL)
+    assert LOG in before[STATE]
+    assert after == before | {STATE: before[STATE] - {LOG}}
+    node.run("rm", MODE)
+    wait_toolkit(fleet, BROKEN, "passed", "a container opened")
+    wait_for(lambda: not left(fleet, BROKEN), 60, "nothing to be left", lambda: left(fleet, BROKEN))
+
+
+def test_a_container_that_never_starts_with_the_devices_shows_on_the_node(installed, runtime):
+    """As with a hook that hangs."""
+    fleet = installed
+    wait_condition(fleet, BROKEN, "True", "AllStepsPassed")
+    runtime("hang")
+    wait_condition(fleet, BROKEN, "False", "ToolkitFailed", 2 * PATIENCE)
+    assert condition(fleet.get("node", BROKEN))["message"].startswith("toolkit: a container with the devices does not end within 30 s; one without them does")
+    runtime("")
+    wait_condition(fleet, BROKEN, "True", "AllStepsPassed", PATIENCE)
+
+
+def test_the_runtime_handler_of_pods_without_cdi_starts_the_container_where_it_is_penstocks(installed):
+    fleet, node = installed, installed.nodes[WITHOUT_CDI]
+    missing = r"\(without a runtime handler: the engine has no runtime handler nvidia that is (/\S+)\)$"
+    wait_toolkit(fleet, WITHOUT_CDI, "passed", missing)
+    program, before = re.search(missing, toolkit(fleet, WITHOUT_CDI)["reason"])[1], node.run("cat", CONTAINERD).stdout
+    node.run("test", "-x", program)
+    runtimes = '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia'
+    added = f'{runtimes}]\n  runtime_type = "io.containerd.runc.v2"\n{runtimes}.options]\n  BinaryName = "{program}"\n'
+    try:
+        node.run("sh", "-c", f"cat > {CONTAINERD}", input=before + added)
+        restart_engine(fleet, WITHOUT_CDI)
+        wait_toolkit(fleet, WITHOUT_CDI, "passed", r"a container opened 0 device files, and may open [1-9]\d* that no driver serves \(by the runtime handler nvidia\)$")
+        wait_for(lambda: not left(fleet, WITHOUT_CDI), 60, "nothing to be left", lambda: left(fleet, WITHOUT_CDI))
+    finally:
+        node.run("sh", "-c", f"cat > {CONTAINERD}", input=before)
+        restart_engine(fleet, WITHOUT_CDI)
+    wait_toolkit(fleet, WITHOUT_CDI, "passed", missing)

@@ -13,7 +13,7 @@ namespace {
 
 using penstock::fuzz::Require;
 using penstock::node::validate::PromisedFiles;
-using penstock::node::validate::WhyNotOpen;
+using penstock::node::validate::WhatOpened;
 
 }  // namespace
 
@@ -21,15 +21,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const PromisedFiles promised{
       {{"/dev/acme0", true}, {"/dev/acmectl", true}, {"/lib/libacme.so", false}}};
   const std::string_view text = penstock::fuzz::Text(data, size);
-  const auto reasons = WhyNotOpen(promised, text);
-  Require(!reasons.ok() || reasons->size() <= promised.files.size());
-  for (const std::string& reason : reasons.ok() ? *reasons : std::vector<std::string>())
+  const auto some = WhatOpened(promised, text);
+  Require(!some.ok() || some->why_not.size() + some->unserved.size() <= promised.files.size());
+  for (const std::string& reason : some.ok() ? some->why_not : std::vector<std::string>())
     Require(std::ranges::any_of(promised.paths(), [&](const std::string& path) {
       return reason.starts_with(path + " ") && reason.size() < 200;
     }));
   std::string opened(text);
   for (const std::string& path : promised.paths()) opened += "\n0 " + path;
-  const auto all = WhyNotOpen(promised, opened);
-  Require(all.ok() && all->empty());
+  const auto all = WhatOpened(promised, opened);
+  Require(all.ok() && all->why_not.empty() && all->unserved.empty());
   return 0;
 }

@@ -94,16 +94,19 @@ std::vector<analysis::DoctorFinding> FindingsOf(const std::string& about,
     return analysis::DoctorFinding{about, verdict, why, "", {}, {}};
   };
   std::vector<analysis::DoctorFinding> findings;
-  const auto reasons = node::validate::WhyNotOpen(promised, output);
-  if (!reasons.ok()) return {finding(analysis::FindingState::kUnknown, reasons.error().message())};
-  for (const std::string& why : *reasons)
+  const auto opened = node::validate::WhatOpened(promised, output);
+  if (!opened.ok()) return {finding(analysis::FindingState::kUnknown, opened.error().message())};
+  for (const std::string& why : opened->why_not)
     findings.push_back(finding(analysis::FindingState::kBad, why));
-  const std::size_t devices = promised.devices();
+  const std::size_t devices = promised.devices(), unserved = opened->unserved.size();
   if (findings.empty())
-    findings.push_back(finding(analysis::FindingState::kOk,
-                               "in a container " + std::to_string(devices) + " device files and " +
-                                   std::to_string(promised.files.size() - devices) +
-                                   " mounted files could be opened"));
+    findings.push_back(finding(
+        analysis::FindingState::kOk,
+        "in a container " + std::to_string(devices - unserved) + " device files and " +
+            std::to_string(promised.files.size() - devices) + " mounted files could be opened" +
+            (unserved == 0 ? ""
+                           : "; " + std::to_string(unserved) +
+                                 " device files are there that no driver serves")));
   return findings;
 }
 

@@ -19,8 +19,16 @@ using Kind = ProbeAnswer::Kind;
 
 constexpr base::Duration kRemoval = std::chrono::seconds(30);
 constexpr std::int64_t kExecSeconds = 20;
+constexpr std::int32_t kKilled = 128 + 9;  // the status of a program that SIGKILL ended
 constexpr char kName[] = "penstock-proof", kInside[] = "/penstock-probe", kWaits[] = "--wait",
-               kLongest[] = "60";  // seconds; by then a container whose caller has gone ends
+               kLongest[] = "60",  // seconds; by then a container whose caller has gone ends
+    kLast[] = "--last";
+/// By these labels a kubelet finds the containers of a pod that is no more, which it stops before
+/// the pod's sandbox (pkg/kubelet/kuberuntime/labels.go, killPodWithSyncResult). The sandbox itself
+/// it finds by its metadata.
+constexpr char kPodName[] = "io.kubernetes.pod.name",
+               kPodNamespace[] = "io.kubernetes.pod.namespace", kPodUid[] = "io.kubernetes.pod.uid",
+               kContainerName[] = "io.kubernetes.container.name";
 constexpr char kOwner[] = "penstock.io/proof";               // label of a sandbox
 constexpr char kAnnotation[] = "cdi.k8s.io/penstock-proof";  // pkg/cdi/annotations.go: any name
 constexpr char kSlice[] = "system.slice", kTopGroup[] = "/";
@@ -87,6 +95,7 @@ class ProbeRun::Steps {
   Steps(os::Loop& loop, ProbeContainer container, base::Duration within, Done done)
       : loop_(loop),
         container_(std::move(container)),
+        within_(within),
         deadline_(loop.clock().Now() + within),
         done_(std::move(done)),
         calls_(loop) {
@@ -132,10 +141,13 @@ class ProbeRun::Steps {
 
   void ChooseSandbox(const v1::StatusResponse& status) {
     const auto config = status.info().find("config");
-    settings_ = SandboxSettingsIn(config == status.info().end() ? "" : config->second);
+    settings_ = SandboxSettingsIn(config == status.info().end() ? "" : config->second,
+                                  container_.handler, container_.runtime);
     if (!container_.log_folder.starts_with('/'))
       return End({Kind::kNotTried, "there is no folder for its log: \"" + container_.log_folder +
                                        "\" is no path of the machine"});
+    if (!container_.handler.empty() && settings_.handler.empty() && container_.devices.empty())
+      return End({Kind::kNotTried, WhyNotHandled(container_)});
     if (!container_.image.empty()) return RemoveFormer();
     Ask<v1::ImageService, v1::ListImagesResponse>(
         v1::ListImagesRequest(), [this](const v1::ListImagesResponse& list) {
@@ -191,9 +203,11 @@ class ProbeRun::Steps {
     uid_ = kName + std::to_string(loop_.clock().Wall().time_since_epoch().count());
     v1::RunPodSandboxRequest request;
     *request.mutable_config() = SandboxConfig();
+    request.set_runtime_handler(settings_.handler);
     Ask<v1::RuntimeService, v1::RunPodSandboxResponse>(
         std::move(request), [this](const v1::RunPodSandboxResponse& sandbox) {
           sandbox_ = sandbox.pod_sandbox_id();
+          deadline_ = loop_.clock().Now() + within_;
           Create();
         });
   }
@@ -212,6 +226,11 @@ class ProbeRun::Steps {
   v1::ContainerConfig Config() const {
     v1::ContainerConfig config;
     config.mutable_metadata()->set_name(kName);
+    for (const auto& [label, value] : {std::pair<const char*, std::string>{kPodName, kName},
+                                       {kPodNamespace, kName},
+                                       {kPodUid, uid_},
+                                       {kContainerName, kName}})
+      (*config.mutable_labels())[label] = value;
     config.mutable_image()->set_image(container_.image);
     config.set_log_path(kProbeLog);
     for (const char* word : {kInside, kWaits, kLongest}) config.add_command(word);
@@ -225,6 +244,17 @@ class ProbeRun::Steps {
     } else {
       for (const std::string& device : container_.cdi_devices)
         config.add_cdi_devices()->set_name(device);
+    }
+    for (const auto& [name, value] : container_.environment) {
+      v1::KeyValue& one = *config.add_envs();
+      one.set_key(name);
+      one.set_value(value);
+    }
+    for (const ProbeContainer::Device& device : container_.devices) {
+      v1::Device& one = *config.add_devices();
+      one.set_container_path(device.container_path);
+      one.set_host_path(device.host_path);
+      one.set_permissions(device.permissions);
     }
     v1::LinuxContainerSecurityContext& security =
         *config.mutable_linux()->mutable_security_context();
@@ -248,30 +278,38 @@ class ProbeRun::Steps {
     Ask<v1::RuntimeService, v1::StartContainerResponse>(
         std::move(request),
         [this, container](const v1::StartContainerResponse&) { Probe(container); },
-        [this](const base::Error& error) { Refused(error); });
+        // A kubelet that collects garbage takes one that has not started for one that has ended.
+        [this](const base::Error& error) {
+          if (error.code() == base::Code::kNotFound) return End({Kind::kEnded, error.message()});
+          Refused(error);
+        });
   }
 
   void Probe(const std::string& container) {
     v1::ExecSyncRequest request;
     request.set_container_id(container);
     request.add_cmd(kInside);
+    request.add_cmd(kLast);
     for (const std::string& file : container_.files) request.add_cmd(file);
     request.set_timeout(kExecSeconds);
     Ask<v1::RuntimeService, v1::ExecSyncResponse>(
-        std::move(request), [this](const v1::ExecSyncResponse& said) {
+        std::move(request),
+        [this](const v1::ExecSyncResponse& said) {
           if (said.exit_code() == 0) return End({Kind::kAnswered, said.stdout()});
-          End({Kind::kNotTried, "the program in it ended with status " +
-                                    std::to_string(said.exit_code()) + ": " + said.stderr()});
+          End({said.exit_code() == kKilled ? Kind::kEnded : Kind::kNotTried,
+               "the program in it ended with status " + std::to_string(said.exit_code()) + ": " +
+                   said.stderr()});
+        },
+        // Only a container that has been stopped takes no program.
+        [this](const base::Error& error) {
+          if (!Interrupted(error)) End({Kind::kEnded, error.message()});
         });
   }
 
   /// Whether it was refused, or another program ended its sandbox: the kubelet does so with one
   /// that is no pod's.
   void Refused(const base::Error& error) {
-    const auto code = error.code();
-    if (code == base::Code::kDeadlineExceeded || code == base::Code::kUnavailable ||
-        code == base::Code::kCancelled)
-      return End({Kind::kNotTried, error.message()});
+    if (Interrupted(error)) return;
     v1::ListPodSandboxRequest request;
     request.mutable_filter()->set_id(sandbox_);
     Ask<v1::RuntimeService, v1::ListPodSandboxResponse>(
@@ -279,11 +317,21 @@ class ProbeRun::Steps {
           const bool lives = std::ranges::any_of(list.items(), [this](const v1::PodSandbox& one) {
             return one.id() == sandbox_ && one.state() == v1::SANDBOX_READY;
           });
-          End({lives ? Kind::kRefused : Kind::kNotTried, why});
+          End({lives ? Kind::kRefused : Kind::kEnded, why});
         });
   }
 
+  /// Ends where a call in a sandbox that has started took too long, or the engine has gone.
+  bool Interrupted(const base::Error& error) {
+    const auto code = error.code();
+    const bool late = code == base::Code::kDeadlineExceeded;
+    const bool gone = code == base::Code::kUnavailable || code == base::Code::kCancelled;
+    if (late || gone) End({late ? Kind::kLate : Kind::kNotTried, error.message()});
+    return late || gone;
+  }
+
   void End(ProbeAnswer answer) {
+    answer.handled = !settings_.handler.empty();
     if (sandbox_.empty()) return done_(answer);
     v1::RemovePodSandboxRequest request;
     request.set_pod_sandbox_id(sandbox_);
@@ -297,7 +345,8 @@ class ProbeRun::Steps {
 
   os::Loop& loop_;
   ProbeContainer container_;
-  const base::TimePoint deadline_;
+  const base::Duration within_;
+  base::TimePoint deadline_;
   const Done done_;
   SandboxSettings settings_;
   std::vector<std::string> former_;
@@ -321,11 +370,17 @@ base::Result<std::string> RunContainer(ProbeContainer container, base::Duration 
   switch (answer.kind) {
     case Kind::kAnswered: return answer.text;
     case Kind::kRefused: return base::Error(base::Code::kUnknown, answer.text);
+    case Kind::kLate: return base::Error(base::Code::kDeadlineExceeded, answer.text);
     default: return base::Error(base::Code::kUnavailable, answer.text);
   }
 }
 
-SandboxSettings SandboxSettingsIn(std::string_view config) {
+std::string WhyNotHandled(const ProbeContainer& container) {
+  return "the engine has no runtime handler " + container.handler + " that is " + container.runtime;
+}
+
+SandboxSettings SandboxSettingsIn(std::string_view config, const std::string& handler,
+                                  const std::string& program) {
   SandboxSettings settings;
   const auto document = base::ParseJson(config, "config");
   if (!document.ok()) return settings;
@@ -337,8 +392,13 @@ SandboxSettings SandboxSettingsIn(std::string_view config) {
   };
   settings.image = text(below(&*document, "sandboxImage"));
   const base::Value* containerd = below(&*document, "containerd");
-  const base::Value* runtime =
-      below(below(containerd, "runtimes"), text(below(containerd, "defaultRuntimeName")));
+  const base::Value* runtimes = below(containerd, "runtimes");
+  const base::Value* runtime = handler.empty() ? nullptr : below(runtimes, handler);
+  if (!handler.empty() && text(below(below(runtime, "options"), "BinaryName")) == program) {
+    settings.handler = handler;
+  } else {
+    runtime = below(runtimes, text(below(containerd, "defaultRuntimeName")));
+  }
   const base::Value* systemd = below(below(runtime, "options"), "SystemdCgroup");
   if (runtime != nullptr)
     settings.cgroup_parent =

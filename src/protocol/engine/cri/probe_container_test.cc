@@ -30,8 +30,9 @@ class ProbeContainerTest : public testing::Test {
     container.program = "/opt/penstock-probe";
     container.log_folder = log_folder_;
     container.files = {"/dev/acme0", "/lib/libacme.so"};
-    if (container.cdi_devices.empty()) container.cdi_devices = {"k8s.acme.com/gpu=A"};
-    const ProbeRun run(loop, std::move(container), kPatience, [&](const ProbeAnswer& given) {
+    if (container.cdi_devices.empty() && container.handler.empty())
+      container.cdi_devices = {"k8s.acme.com/gpu=A"};
+    const ProbeRun run(loop, std::move(container), patience_, [&](const ProbeAnswer& given) {
       answer = given;
       loop.Stop();
     });
@@ -42,6 +43,7 @@ class ProbeContainerTest : public testing::Test {
   const os::TemporaryFolder folder_;
   const std::string socket_ = folder_ / "c.sock";
   std::string log_folder_ = "/var/lib/penstock";
+  base::Duration patience_ = kPatience;
   FakeEngine engine_{socket_};
 };
 
@@ -96,9 +98,39 @@ TEST_F(ProbeContainerTest, WhatTheEngineRefusesIsToldFromWhatAnotherProgramEnded
   EXPECT_EQ(answer.text, "unresolvable CDI devices");
   engine_.Change([](auto& says) { says.ends_sandboxes = true; });
   answer = Run();
-  EXPECT_EQ(answer.kind, ProbeAnswer::Kind::kNotTried);
+  EXPECT_EQ(answer.kind, ProbeAnswer::Kind::kEnded);
   EXPECT_THAT(answer.text, HasSubstr("not running"));
   EXPECT_EQ(engine_.sandboxes(), 0u);
+}
+
+TEST_F(ProbeContainerTest, AContainerThatWasStoppedOrCollectedOrKilledHasEnded) {
+  for (const FakeEngine::Says& says :
+       {FakeEngine::Says{.collects = true}, FakeEngine::Says{.no_exec = "cannot exec"},
+        FakeEngine::Says{.exit_code = 137}}) {
+    engine_.Change([&](auto& now) { now = says; });
+    EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kEnded);
+  }
+  engine_.Change([](auto& says) { says = {.exit_code = 1}; });
+  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kNotTried) << "the program itself failed";
+}
+
+TEST_F(ProbeContainerTest, OneThatDoesNotStartInTimeIsLate) {
+  engine_.Change([](auto& says) { says.hangs = true; });
+  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kLate);
+  EXPECT_EQ(engine_.sandboxes(), 0u);
+}
+
+TEST_F(ProbeContainerTest, AnEngineThatDoesNotStartSandboxesInTimeHasTriedNothing) {
+  engine_.Change([](auto& says) { says.silent = true; });
+  patience_ = std::chrono::milliseconds(50);
+  EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kNotTried);
+}
+
+TEST_F(ProbeContainerTest, AKubeletFindsTheContainerInItsSandboxAndStopsItFirst) {
+  Run();
+  const FakeEngine::Container made = engine_.containers().at(0);
+  EXPECT_EQ(made.labels.at("io.kubernetes.pod.uid"), made.uid);
+  EXPECT_THAT(made.uid, HasSubstr("penstock-proof")) << "no pod's";
 }
 
 TEST_F(ProbeContainerTest, WithoutAnImageOfTheEngineNoneIsTaken) {
@@ -121,6 +153,39 @@ TEST_F(ProbeContainerTest, WithoutAnImageOfTheEngineNoneIsTaken) {
   engine_.Change([](auto& says) { says.config = ""; });
   EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kAnswered) << "of the image that it keeps";
   EXPECT_EQ(engine_.containers().back().image, "sha256:pause");
+}
+
+TEST_F(ProbeContainerTest, AHandlerStartsItWhereItIsPenstocksAndTheDefaultWhereItIsNot) {
+  const ProbeContainer wanted = {.cdi_devices = {},
+                                 .devices = {{"/dev/acme0", "/acme/dev/acme0", "rw"}},
+                                 .environment = {{"ACME_VISIBLE_DEVICES", "A"}},
+                                 .handler = "acme",
+                                 .runtime = "/p/runtime"};
+  engine_.Change([](auto& says) {
+    says.config = R"({"containerd":{"defaultRuntimeName":"runc","runtimes":{
+        "runc":{"options":{"BinaryName":"/usr/bin/runc"}},
+        "acme":{"options":{"BinaryName":"/p/runtime","SystemdCgroup":true}}}}})";
+  });
+  EXPECT_TRUE(Run(wanted).handled);
+  const FakeEngine::Container by_handler = engine_.containers().back();
+  EXPECT_EQ(by_handler.handler, "acme");
+  EXPECT_EQ(by_handler.cgroup_parent, "system.slice") << "as that handler needs";
+  EXPECT_EQ(by_handler.environment, "ACME_VISIBLE_DEVICES=A ");
+  EXPECT_EQ(by_handler.files_given, "/acme/dev/acme0:/dev/acme0:rw ");
+  EXPECT_THAT(by_handler.devices, IsEmpty());
+  engine_.Change([](auto& says) {
+    says.config = R"({"containerd":{"defaultRuntimeName":"runc","runtimes":{
+        "runc":{},"acme":{"options":{"BinaryName":"/usr/bin/another-runtime"}}}}})";
+  });
+  EXPECT_FALSE(Run(wanted).handled);
+  EXPECT_EQ(engine_.containers().back().handler, "");
+  EXPECT_EQ(engine_.containers().back().cgroup_parent, "/");
+  ProbeContainer by_variable = wanted;
+  by_variable.devices.clear();
+  const ProbeAnswer answer = Run(by_variable);
+  EXPECT_EQ(answer.kind, ProbeAnswer::Kind::kNotTried);
+  EXPECT_EQ(answer.text, "the engine has no runtime handler acme that is /p/runtime");
+  EXPECT_THAT(engine_.containers(), SizeIs(2));
 }
 
 TEST_F(ProbeContainerTest, RemovesWhatAFormerRunOfItsOwnerLeft) {

@@ -31,6 +31,7 @@ struct Kept {
   FakeEngine::Says says;
   std::map<std::string, v1::PodSandbox> sandboxes;
   std::map<std::string, v1::PodSandboxConfig> configs;
+  std::map<std::string, std::string> handlers;    // by sandbox
   std::vector<FakeEngine::Container> containers;  // the id of each is its place
 };
 
@@ -95,6 +96,7 @@ class Service final : public v1::RuntimeService::Service {
     *sandbox.mutable_metadata() = request->config().metadata();
     *sandbox.mutable_labels() = request->config().labels();
     kept_.configs[id] = request->config();
+    kept_.handlers[id] = request->runtime_handler();
     response->set_pod_sandbox_id(id);
     return grpc::Status::OK;
   }
@@ -138,16 +140,27 @@ class Service final : public v1::RuntimeService::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status StartContainer(grpc::ServerContext*, const v1::StartContainerRequest*,
+  grpc::Status StartContainer(grpc::ServerContext*, const v1::StartContainerRequest* request,
                               v1::StartContainerResponse*) override {
+    const std::lock_guard lock(kept_.mutex);
+    if (kept_.says.collects) return {grpc::StatusCode::NOT_FOUND, "an error occurred: not found"};
+    const FakeEngine::Container& container =
+        kept_.containers.at(std::stoul(request->container_id()));
+    const bool hangs =
+        kept_.says.hangs_all ||
+        (kept_.says.hangs && (!container.devices.empty() || !container.annotations.empty()));
+    // What a call says whose deadline has passed, without the wait.
+    if (hangs) return {grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"};
     return grpc::Status::OK;
   }
 
   grpc::Status ExecSync(grpc::ServerContext*, const v1::ExecSyncRequest* request,
                         v1::ExecSyncResponse* response) override {
     std::unique_lock lock(kept_.mutex);
+    if (!kept_.says.no_exec.empty()) return {grpc::StatusCode::UNKNOWN, kept_.says.no_exec};
     for (int i = 1; i < request->cmd_size(); ++i) {
       const std::string& file = request->cmd(i);
+      if (file == "--last") continue;
       kept_.containers.at(std::stoul(request->container_id())).files.push_back(file);
       const auto error = kept_.says.errors.find(file);
       const int number = error == kept_.says.errors.end() ? 0 : error->second;
@@ -156,6 +169,7 @@ class Service final : public v1::RuntimeService::Service {
     ++kept_.waiting;
     kept_.changed.wait(lock, [this] { return !kept_.says.slow; });
     --kept_.waiting;
+    response->set_exit_code(kept_.says.exit_code);
     return grpc::Status::OK;
   }
 
@@ -185,7 +199,15 @@ class Service final : public v1::RuntimeService::Service {
       container.devices.push_back(device.name());
     for (const auto& [key, value] : config.annotations())
       container.annotations += key + "=" + value;
+    for (const v1::Device& device : config.devices())
+      container.files_given +=
+          device.host_path() + ":" + device.container_path() + ":" + device.permissions() + " ";
+    for (const v1::KeyValue& one : config.envs())
+      container.environment += one.key() + "=" + one.value() + " ";
+    container.handler = kept_.handlers.at(request.pod_sandbox_id());
     container.cgroup_parent = sandbox.linux().cgroup_parent();
+    for (const auto& [label, value] : config.labels()) container.labels[label] = value;
+    container.uid = sandbox.metadata().uid();
     container.log = sandbox.log_directory() + "/" + config.log_path();
     container.owner = sandbox.labels().at(kOwner);
     const auto& security = config.linux().security_context();

@@ -24,6 +24,12 @@ class FakeEngine {
     std::string refuses_all;       ///< the error of every container
     bool slow = false;             ///< what the program says is kept until a change
     bool ends_sandboxes = false;   ///< as a kubelet that finds them: before the container is made
+    bool collects = false;         ///< as a kubelet that takes containers that have not started for
+                                   ///< garbage
+    bool hangs = false;            ///< containers with CDI devices do not start in time
+    bool hangs_all = false;        ///< nor does any other
+    std::string no_exec;           ///< the error of a program in a container that has been stopped
+    int exit_code = 0;             ///< of the program in it
     std::map<std::string, int> errors;  ///< of files that do not open in a container: errno
   };
   struct Container {
@@ -33,8 +39,13 @@ class FakeEngine {
     std::string annotations;           ///< "KEY=VALUE"
     std::vector<std::string> files;    ///< that the program in it was asked to open
     std::string cgroup_parent, owner;  ///< of its sandbox
-    std::string log;                   ///< its path on the host
-    bool confined = false;             ///< one capability, nothing to write, no other network
+    std::string files_given;           ///< "HOST:CONTAINER:PERMISSIONS " of each
+    std::string environment;           ///< "NAME=VALUE " of each
+    std::string handler;               ///< of its sandbox
+    std::string uid;                   ///< of its sandbox, as of a pod
+    std::map<std::string, std::string> labels;
+    std::string log;        ///< its path on the host
+    bool confined = false;  ///< one capability, nothing to write, no other network
   };
   explicit FakeEngine(std::string socket);
   ~FakeEngine();
