@@ -206,6 +206,11 @@ void SetMetadata(const api::AgentPods& agent, Json& set) {
   }
 }
 
+Json CleanupOfEngines(const char* what) {
+  return {"/usr/bin/penstock", "cleanup", "--host",
+          "--engines",         what,      "--config=/etc/penstock/node.yaml"};
+}
+
 }  // namespace
 
 base::Result<Json> AgentDaemonSet(const api::PenstockSpec& spec, const Installation& installation,
@@ -231,6 +236,32 @@ base::Result<Json> AgentDaemonSet(const api::PenstockSpec& spec, const Installat
   Append(container["volumeMounts"],
          parts.Read(spec.agent.volume_mounts, "the agents' volume mounts", Json::value_t::array));
   TRY(parts.status());
+  return set;
+}
+
+base::Result<Json> EngineReleaseSet(const api::PenstockSpec& spec, const Installation& installation,
+                                    const std::string& configuration,
+                                    const std::map<std::string, std::string>& labels) {
+  ASSIGN(Json set, AgentDaemonSet(spec, installation, configuration));
+  set["metadata"] = {{"name", kEngineReleaseName}};
+  set["spec"].erase("updateStrategy");
+  set["spec"]["selector"]["matchLabels"] = labels;
+  Json& pods = set["spec"]["template"];
+  for (const auto& [key, value] : labels) pods["metadata"]["labels"][key] = value;
+  Json& pod = pods["spec"];
+  pod["automountServiceAccountToken"] = false;
+  pod["terminationGracePeriodSeconds"] = 1;
+  pod.erase("hostNetwork");
+  if (Json* config = Named(pod["volumes"], "config"))
+    (*config)["configMap"]["name"] = kEngineReleaseName;
+  Json& container = pod["containers"][0];
+  container["name"] = "cleanup";
+  for (const char* of_agents : {"args", "ports", "startupProbe", "livenessProbe"})
+    container.erase(of_agents);
+  container["command"] = CleanupOfEngines("--linger");
+  container["readinessProbe"] = {{"exec", {{"command", CleanupOfEngines("--check")}}},
+                                 {"periodSeconds", 1},
+                                 {"timeoutSeconds", 5}};
   return set;
 }
 

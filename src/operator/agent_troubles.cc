@@ -68,11 +68,11 @@ Json ReducedAgentPod(const Json& pod) {
 }  // namespace
 
 struct AgentTroubles::State : std::enable_shared_from_this<State> {
-  State(protocol::kube::Api& a, std::string space, Callbacks c)
-      : api(a), namespace_name(std::move(space)), callbacks(std::move(c)) {}
+  State(protocol::kube::Api& a, std::string space, std::string i, Callbacks c)
+      : api(a), namespace_name(std::move(space)), instance(std::move(i)), callbacks(std::move(c)) {}
 
   protocol::kube::Api& api;
-  const std::string namespace_name;
+  const std::string namespace_name, instance;
   const Callbacks callbacks;
   std::optional<Informer> pods;
   bool failed = false;  // to read the pods
@@ -148,8 +148,7 @@ struct AgentTroubles::State : std::enable_shared_from_this<State> {
     Informer::Options options;
     options.resource = {"", "v1", "pods"};
     options.namespace_name = namespace_name;
-    options.label_selector =
-        std::string(kSelector) + ",app.kubernetes.io/instance=" + std::string(kAgentName);
+    options.label_selector = std::string(kSelector) + ",app.kubernetes.io/instance=" + instance;
     options.reduce = ReducedAgentPod;
     pods.emplace(
         api, options,
@@ -166,8 +165,9 @@ struct AgentTroubles::State : std::enable_shared_from_this<State> {
 };
 
 AgentTroubles::AgentTroubles(protocol::kube::Api& api, std::string namespace_name,
-                             Callbacks callbacks)
-    : state_(std::make_shared<State>(api, std::move(namespace_name), std::move(callbacks))) {}
+                             std::string instance, Callbacks callbacks)
+    : state_(std::make_shared<State>(api, std::move(namespace_name), std::move(instance),
+                                     std::move(callbacks))) {}
 
 AgentTroubles::~AgentTroubles() = default;
 

@@ -1,4 +1,5 @@
-// Reads the agents' pods while a roll-out of them does not get on, to say why.
+// Reads the pods of a DaemonSet of the operator while they are not as wanted, to say why: those of
+// agents while a roll-out does not get on, and those that set container engines back.
 #pragma once
 
 #include <functional>
@@ -19,7 +20,9 @@ class AgentTroubles {
     std::function<void(base::Duration)> due_after;         ///< troubles() may have changed then
     std::function<void(const base::Status& why)> problem;  ///< of reading; ok once it is over
   };
-  AgentTroubles(protocol::kube::Api& api, std::string namespace_name, Callbacks callbacks);
+  /// `instance`: the pods' label app.kubernetes.io/instance.
+  AgentTroubles(protocol::kube::Api& api, std::string namespace_name, std::string instance,
+                Callbacks callbacks);
   ~AgentTroubles();
 
   /// Begins to read, or ends. At rest nothing is read: a cluster has one such pod for each node.

@@ -26,7 +26,7 @@ const OwnedKind& KindNamed(std::string_view kind) {
   return OwnedKinds().front();
 }
 
-/// Completes an object with what all of ours have.
+/// Completes an object with what all of ours have. Without an owner's uid, nothing owns it.
 WantedObject Owned(std::string_view kind_name, Json object, const Texts& labels,
                    const Installation& installation, const PolicyName& owner) {
   const OwnedKind& kind = KindNamed(kind_name);
@@ -38,13 +38,14 @@ WantedObject Owned(std::string_view kind_name, Json object, const Texts& labels,
   if (kind.namespaced) metadata["namespace"] = installation.namespace_name;
   for (const auto& [key, value] : labels) metadata["labels"][key] = value;
   // An owner in a namespace cannot own an object of the cluster: only the operator deletes it then.
-  if (kind.namespaced || owner.namespace_name.empty()) SetOwner(object, owner);
+  const bool may_own = kind.namespaced || owner.namespace_name.empty();
+  if (may_own && !owner.uid.empty()) SetOwner(object, owner);
   metadata["annotations"][std::string(kAppliedHash)] = HexOf(base::Hash(base::JsonText(object)));
   return {&kind, std::move(object)};
 }
 
-Json ConfigMapOf(const std::string& configuration) {
-  return {{"metadata", {{"name", kAgentName}}}, {"data", {{"node.yaml", configuration}}}};
+Json ConfigMapOf(std::string_view name, const std::string& configuration) {
+  return {{"metadata", {{"name", name}}}, {"data", {{"node.yaml", configuration}}}};
 }
 
 std::string PortNameOf(const api::MetricsService& service) {
@@ -149,12 +150,26 @@ base::Result<std::vector<WantedObject>> ObjectsOf(const api::PenstockSpec& spec,
   };
   for (const api::RuntimeClassSpec& one : spec.runtime_classes)
     add("RuntimeClass", {{"metadata", {{"name", one.name}}}, {"handler", one.handler}});
-  add("ConfigMap", ConfigMapOf(configuration));
+  add("ConfigMap", ConfigMapOf(kAgentName, configuration));
   add("DaemonSet", std::move(pods));
   for (const api::MetricsService& service : spec.services) {
     add("Service", ServiceOf(service));
     if (service.monitor) add("ServiceMonitor", MonitorOf(service, installation.namespace_name));
   }
+  return objects;
+}
+
+base::Result<std::vector<WantedObject>> EngineReleaseOf(const api::PenstockSpec& spec,
+                                                        const Installation& installation) {
+  const std::string configuration =
+      api::ToShortYaml(ConfigOfPod(spec, installation.namespace_name));
+  Texts labels = AgentLabels();
+  labels["app.kubernetes.io/instance"] = kEngineReleaseName;
+  ASSIGN(Json pods, EngineReleaseSet(spec, installation, configuration, labels));
+  std::vector<WantedObject> objects;
+  objects.push_back(
+      Owned("ConfigMap", ConfigMapOf(kEngineReleaseName, configuration), labels, installation, {}));
+  objects.push_back(Owned("DaemonSet", std::move(pods), labels, installation, {}));
   return objects;
 }
 

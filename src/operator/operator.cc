@@ -39,7 +39,8 @@ namespace {
 
 constexpr char kPolicies[] = "policies", kStatus[] = "status", kNamespace[] = "namespace",
                kDrivers[] = "drivers";
-constexpr std::string_view kReports = "nodestates.penstock.io", kSetKind = "DaemonSet";
+constexpr std::string_view kReports = "nodestates.penstock.io", kSetKind = "DaemonSet",
+                           kMapKind = "ConfigMap";
 constexpr base::Duration kTogether = 20ms;  // changes that belong together
 /// Policies that are applied one after another roll the agents out once.
 constexpr base::Duration kPoliciesTogether = 500ms;
@@ -52,6 +53,7 @@ constexpr base::Duration kStarts = 10s;      // a server that starts refuses eve
 /// It has read its roles after some 20 s, and what it refused then is tried again within a minute
 /// (Informer, ReconcileLoop after its first refusals).
 constexpr base::Duration kLearnsRoles = 90s;
+constexpr base::Duration kReleaseTakes = 1min;
 constexpr std::size_t kMostProblems = 10;
 
 ReconcileLoop::Problem ProblemFrom(const Status& why) {
@@ -93,10 +95,15 @@ struct Operator::State {
                        if (effective.owner) SetOwner(object, *effective.owner);
                      }}),
         taints(api, [this] { StatusSoon(); }),
-        agent_troubles(api, options.installation.namespace_name,
+        agent_troubles(api, options.installation.namespace_name, std::string(kAgentName),
                        {.changed = [this] { StatusSoon(); },
                         .due_after = [this](auto delay) { work.After(kStatus, delay); },
                         .problem = [this](const Status& why) { OnProblem("agents", why); }}),
+        release_troubles(
+            api, options.installation.namespace_name, std::string(kEngineReleaseName),
+            {.changed = [this] { StatusSoon(); },
+             .due_after = [this](auto delay) { work.After(kStatus, delay); },
+             .problem = [this](const Status& why) { OnProblem("engine releases", why); }}),
         labels(api, options.installation.namespace_name),
         writer(api, options.host,
                {.holds = [this](const auto& policy) { return Holds(policy); },
@@ -106,11 +113,7 @@ struct Operator::State {
                 .state = [this](const auto& policy,
                                 const auto& found) { return StateFor(policy, found); },
                 .left = [this](const std::string& key) { return Left(key); },
-                .taken_back =
-                    [this] {
-                      const std::vector<std::string> nodes = marker.taken_back();
-                      return nodes.empty() ? std::string() : MarksOf(nodes);
-                    }}) {
+                .taken_back = [this] { return TakenBack(); }}) {
     using Done = ReconcileLoop::Done;
     work.Add({.name = kPolicies,
               .work = [this](const Done& done) { Compute(done); },
@@ -253,8 +256,13 @@ struct Operator::State {
       return;
     }
     known_spec = spec;
+    release.reset();
+    release_troubles.Read(false);
     namespace_labels = PrivilegedLabels(spec);
     spec_objects = *std::move(objects);
+    if (ConfiguresEngines(spec))
+      for (WantedObject& one : ReleaseObjects(spec))
+        if (one.kind->kind == kMapKind) spec_objects.push_back(std::move(one));
     drivers_planned = false;
     WantObjects();
     marker.Want(spec, true);
@@ -267,18 +275,102 @@ struct Operator::State {
   void WantNothing() {
     namespace_labels.clear();
     spec_objects.clear();
-    WantObjects();
     if (!known_spec) {
       std::vector<PolicyObject> before;
       for (const PolicyObject& policy : policies) before.push_back(AsItWas(policy));
       known_spec = ComputeSpec(before).spec;
     }
+    if (known_spec && !release) release.emplace();
+    WantObjects();
     taints.Want({});
     if (!known_spec) return;
     marker.Want(*known_spec, false);
     api::PenstockSpec without = *known_spec;
     without.drivers.clear();
     rollout.Want(without, {}, PlaceOfDrivers(without));
+  }
+
+  static bool ConfiguresEngines(const api::PenstockSpec& spec) {
+    return spec.node.containers.configure_engine != api::EngineSetup::kOff;
+  }
+
+  /// What cannot be made of the spec was not made before.
+  std::vector<WantedObject> ReleaseObjects(const api::PenstockSpec& spec) const {
+    auto objects = EngineReleaseOf(spec, options.installation);
+    return objects.ok() ? *std::move(objects) : std::vector<WantedObject>();
+  }
+
+  /// The ConfigMap is there from when a policy has engines configured until they are set back:
+  /// agents leave them as they are when a later policy does not ask for that.
+  bool IsReleaseMap(const Json& map) const {
+    return TextAt(map, "/metadata/name") == kEngineReleaseName &&
+           (effective.wanted || (release && !release->done));
+  }
+
+  /// A node that does not respond holds a deletion for as long as its agent's pod does; a server
+  /// that does not take the pods, since their namespace is being deleted, does not hold it.
+  void WatchRelease() {
+    if (!release || release->done) return;
+    if (!release->since && !BeginRelease()) return;
+    const Json* set = FindSet(std::string(kEngineReleaseName));
+    const AgentsState pods = AgentsOf(set);
+    const auto problem = work.problems().find("daemonsets");
+    const bool refused =
+        set == nullptr && problem != work.problems().end() && problem->second.lasting;
+    const base::Duration left = *release->since + kReleaseTakes - api.executor().clock().Now();
+    release->ready = pods.ready;
+    release->of = pods.desired;
+    if (!pods.complete() && !refused && left > 0s) return work.After(kStatus, left);
+    if (!pods.complete()) release->why_not = ReleaseTroubles();
+    EndRelease();
+  }
+
+  /// False: it is not known yet whether it is needed, or it is not.
+  bool BeginRelease() {
+    if (!ObjectsAreKnown()) return false;
+    const bool is_needed =
+        ConfiguresEngines(*known_spec) || FindOwned(kMapKind, std::string(kEngineReleaseName));
+    if (is_needed) release->objects = ReleaseObjects(*known_spec);
+    if (release->objects.empty()) {
+      EndRelease();
+      return false;
+    }
+    release->since = api.executor().clock().Now();
+    release_troubles.Read(true);
+    WantObjects();
+    return true;
+  }
+
+  void EndRelease() {
+    release->done = true;
+    release_troubles.Read(false);
+    WantObjects();
+  }
+
+  /// "n3: cleanup: Error", of at most so many nodes.
+  std::string ReleaseTroubles() const {
+    std::vector<std::string> troubles = release_troubles.troubles();
+    if (troubles.size() > kMostNamed) troubles.resize(kMostNamed);
+    return base::Join(troubles, ", ");
+  }
+
+  std::string ReleasedNodes() const {
+    return "the configuration of container engines on " + std::to_string(release->ready) + " of " +
+           std::to_string(release->of) + " nodes";
+  }
+
+  /// For the Event, after "its objects, and".
+  std::string TakenBack() const {
+    std::vector<std::string> all;
+    if (const std::vector<std::string> nodes = marker.taken_back(); !nodes.empty())
+      all.push_back(MarksOf(nodes));
+    if (release && !release->objects.empty()) {
+      all.push_back(ReleasedNodes());
+      if (release->ready < release->of || release->of == 0)
+        all.back() += " (" + (release->why_not.empty() ? "" : release->why_not + "; ") +
+                      "`penstock cleanup --host --engines` takes it back on a node)";
+    }
+    return base::Join(all, ", and ");
   }
 
   /// Before it was deleted, or another operator took it over.
@@ -303,13 +395,19 @@ struct Operator::State {
 
   void WantObjectsOf(const OwnedKind& kind) {
     std::map<std::string, Json> wanted;
-    for (const WantedObject& one : spec_objects)
-      if (one.kind == &kind) wanted.emplace(TextAt(one.object, "/metadata/name"), one.object);
+    const auto add = [&](const std::vector<WantedObject>& objects) {
+      for (const WantedObject& one : objects)
+        if (one.kind == &kind) wanted.emplace(TextAt(one.object, "/metadata/name"), one.object);
+    };
+    add(spec_objects);
+    if (release && !release->done) add(release->objects);
     OwnedObjects& objects = owned[static_cast<std::size_t>(&kind - OwnedKinds().data())];
     objects.SetPolicies(UidsOfPolicies());
     if (kind.kind == kSetKind) {
       for (const auto& [name, set] : driver_sets) wanted.emplace(name, set);
       objects.Want(std::move(wanted), [this](const Json& found) { return KeepsDriverSet(found); });
+    } else if (kind.kind == kMapKind) {
+      objects.Want(std::move(wanted), [this](const Json& found) { return IsReleaseMap(found); });
     } else {
       objects.Want(std::move(wanted));
     }
@@ -349,11 +447,12 @@ struct Operator::State {
     return !drivers_planned || rollout.plan().kept_sets.contains(TextAt(found, "/metadata/name"));
   }
 
-  const Json* FindSet(const std::string& name) const {
+  const Json* FindOwned(std::string_view kind, const std::string& name) const {
     for (std::size_t i = 0; i < owned.size(); ++i)
-      if (OwnedKinds()[i].kind == kSetKind) return owned[i].Find(name);
+      if (OwnedKinds()[i].kind == kind) return owned[i].Find(name);
     return nullptr;
   }
+  const Json* FindSet(const std::string& name) const { return FindOwned(kSetKind, name); }
 
   void LabelNamespace(const ReconcileLoop::Done& done) {
     if (!computed) return done({});
@@ -391,6 +490,10 @@ struct Operator::State {
     for (const OwnedObjects& objects : owned)
       for (std::string& one : objects.left()) left.push_back(std::move(one));
     if (left.empty() && !ObjectsAreKnown()) left.emplace_back("objects that were not read yet");
+    if (release && !release->done && release->since) {
+      const std::string troubles = ReleaseTroubles();
+      left.push_back(ReleasedNodes() + (troubles.empty() ? "" : ": " + troubles));
+    }
     if (!labels.agrees()) left.emplace_back("labels of the namespace");
     if (known_spec && !marker.settled())
       left.push_back(marker.synced() ? MarksOf(marker.unsettled())
@@ -411,6 +514,7 @@ struct Operator::State {
 
   void ReportAll() {
     WatchAgents();
+    WatchRelease();
     reported = Facts();
     NotePass();
     bool taken_back = false;
@@ -724,7 +828,16 @@ struct Operator::State {
   NodeMarker marker;
   DriverRollout rollout;
   StartupTaints taints;
-  AgentTroubles agent_troubles;
+  AgentTroubles agent_troubles, release_troubles;
+  /// Of the nodes' container engines, while nothing is wanted.
+  struct EngineRelease {
+    std::vector<WantedObject> objects;  // empty: it has not begun
+    std::optional<base::TimePoint> since;
+    bool done = false;               // or given up, or there was nothing to do
+    std::int64_t ready = 0, of = 0;  // nodes
+    std::string why_not;
+  };
+  std::optional<EngineRelease> release;
   std::optional<base::TimePoint> agents_since;     // not all agents are as wanted
   std::optional<base::TimePoint> undecided_since;  // not computed, because of problems
   std::optional<base::TimePoint> refused_since;    // AllProblems() has had a refusal

@@ -28,6 +28,9 @@ using testing::Not;
 constexpr char kPolicy[] = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy";
 constexpr char kNative[] = "/apis/penstock.io/v1alpha1/penstocks/site";
 constexpr char kSet[] = "/apis/apps/v1/namespaces/gpu-operator/daemonsets/penstock-agent";
+constexpr char kRelease[] =
+    "/apis/apps/v1/namespaces/gpu-operator/daemonsets/penstock-engine-release";
+constexpr char kReleaseMap[] = "/api/v1/namespaces/gpu-operator/configmaps/penstock-engine-release";
 constexpr char kMap[] = "/api/v1/namespaces/gpu-operator/configmaps/penstock-agent";
 constexpr char kService[] = "/api/v1/namespaces/gpu-operator/services/nvidia-dcgm-exporter";
 constexpr char kClass[] = "/apis/node.k8s.io/v1/runtimeclasses/nvidia";
@@ -89,6 +92,19 @@ class OperatorTest : public testing::Test {
     Report("n2", false, "NoDriver");
     executor_.Advance(3s);
   }
+
+  /// Of the two pods that set engines back, so many have done it.
+  void SetEnginesBack(int ready) {
+    api_.Merge(kRelease, {{"status",
+                           {{"observedGeneration", 1000},
+                            {"desiredNumberScheduled", 2},
+                            {"updatedNumberScheduled", 2},
+                            {"numberReady", ready}}}});
+  }
+  void DeletePolicy() {
+    api_.Merge(kPolicy, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  }
+  bool IsHeld() { return !At(kPolicy)["metadata"].value("finalizers", json::array()).empty(); }
 
   /// What the kubelet of the node reports of it.
   void SetKubelet(const char* ready) {
@@ -708,6 +724,7 @@ TEST_F(OperatorTest, ADeletedPolicyIsHeldUntilAllIsTakenBack) {
               HasSubstr("to be taken back: DaemonSet penstock-agent"));
   EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), Not(IsEmpty()));
   EXPECT_THAT(Events(), Not(Contains(HasSubstr("TakenBack")))) << "something is left";
+  SetEnginesBack(2);
   api_.Heal();
   executor_.Advance(2min);
   for (const char* path : {kSet, kMap, kService, kClass})
@@ -717,7 +734,8 @@ TEST_F(OperatorTest, ADeletedPolicyIsHeldUntilAllIsTakenBack) {
   const std::string taken_back =
       "Normal TakenBack ClusterPolicy cluster-policy: everything that it caused was taken back: "
       "its "
-      "objects, and labels and annotations of 1 node (n1)";
+      "objects, and labels and annotations of 1 node (n1), and the configuration of container "
+      "engines on 2 of 2 nodes";
   EXPECT_EQ(std::ranges::count(Events(), taken_back), 1) << testing::PrintToString(Events());
 }
 
@@ -730,10 +748,112 @@ TEST_F(OperatorTest, NodesOfWhichSomethingIsLeftAreNamedUpToTwenty) {
   executor_.Advance(30s);
   EXPECT_THAT(Condition("Ready")["message"].get<std::string>(),
               HasSubstr("labels and annotations of 1 node (n7)"));
+  SetEnginesBack(2);
   api_.Heal();
   executor_.Advance(2min);
   EXPECT_THAT(Events(), Contains(AllOf(HasSubstr("labels and annotations of 22 nodes (n1, n10, "),
-                                       EndsWith("n7 and 2 more)"))));
+                                       HasSubstr("n7 and 2 more)"))));
+}
+
+TEST_F(OperatorTest, EnginesAreSetBackByPodsOnEachNodeBeforeAPolicyGoes) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  DeletePolicy();
+  executor_.Advance(3s);
+  EXPECT_EQ(api_.Find(kSet), nullptr);
+  const json set = At(kRelease);
+  EXPECT_FALSE(set["metadata"].contains("ownerReferences"))
+      << "who deletes first what the policy owns would delete it again and again";
+  const json pod = set["spec"]["template"]["spec"];
+  const json& container = pod["containers"][0];
+  const auto command = [&](const json& words) { return words.dump(); };
+  EXPECT_THAT(command(container["command"]), HasSubstr(R"("--host","--engines","--linger")"));
+  EXPECT_THAT(command(container["readinessProbe"]), HasSubstr(R"("--engines","--check")"));
+  EXPECT_EQ(pod["automountServiceAccountToken"], false);
+  for (const char* of_agents : {"args", "ports", "livenessProbe", "startupProbe"})
+    EXPECT_FALSE(container.contains(of_agents)) << of_agents;
+  EXPECT_NE(set["spec"]["selector"]["matchLabels"]["app.kubernetes.io/instance"], "penstock-agent");
+  EXPECT_TRUE(IsHeld());
+  SetEnginesBack(1);
+  PutAgentPod("n2", "x", false);
+  api_.Merge(
+      "/api/v1/namespaces/gpu-operator/pods/penstock-agent-x",
+      {{"metadata", {{"labels", {{"app.kubernetes.io/instance", "penstock-engine-release"}}}}}});
+  executor_.Advance(12s);
+  EXPECT_THAT(TextAt(Condition("Ready"), "/message"),
+              HasSubstr("the configuration of container engines on 1 of 2 nodes: n2: agent: "
+                        "CrashLoopBackOff"));
+  SetEnginesBack(2);
+  executor_.Advance(12s);
+  EXPECT_FALSE(IsHeld());
+  EXPECT_EQ(api_.Find(kRelease), nullptr);
+  EXPECT_EQ(api_.Find(kReleaseMap), nullptr);
+  EXPECT_THAT(Events(), Contains(EndsWith("and the configuration of container engines on 2 of 2 "
+                                          "nodes")));
+}
+
+TEST_F(OperatorTest, ANodeWhoseEngineCannotBeSetBackHoldsAPolicyForAMinuteAndIsNamed) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  DeletePolicy();
+  executor_.Advance(3s);
+  SetEnginesBack(1);
+  PutAgentPod("n2", "x", false);
+  api_.Merge(
+      "/api/v1/namespaces/gpu-operator/pods/penstock-agent-x",
+      {{"metadata", {{"labels", {{"app.kubernetes.io/instance", "penstock-engine-release"}}}}}});
+  executor_.Advance(50s);
+  EXPECT_TRUE(IsHeld());
+  executor_.Advance(25s);
+  EXPECT_FALSE(IsHeld());
+  EXPECT_EQ(api_.Find(kRelease), nullptr);
+  EXPECT_THAT(Events(), Contains(EndsWith("engines on 1 of 2 nodes (n2: agent: CrashLoopBackOff; "
+                                          "`penstock cleanup --host --engines` takes it back on a "
+                                          "node)")));
+}
+
+TEST_F(OperatorTest, EnginesStayWhereAnotherPolicyIsInForceAndAgentsComeBackAtOnce) {
+  PutPolicy();
+  Start();
+  DeletePolicy();
+  executor_.Advance(3s);
+  ASSERT_NE(api_.Find(kRelease), nullptr);
+  PutPolicy("/apis/nvidia.com/v1/clusterpolicies/next");
+  executor_.Advance(10s);
+  EXPECT_EQ(api_.Find(kRelease), nullptr);
+  EXPECT_NE(api_.Find(kSet), nullptr);
+  EXPECT_FALSE(IsHeld());
+}
+
+TEST_F(OperatorTest, EnginesThatAnEarlierPolicyConfiguredAreSetBackWithTheLastOne) {
+  PutPolicy();
+  Start();
+  api_.Merge(kPolicy, {{"spec", {{"toolkit", {{"enabled", false}}}}}});
+  executor_.Advance(5s);
+  operator_.reset();
+  Start();
+  DeletePolicy();
+  executor_.Advance(3s);
+  ASSERT_NE(api_.Find(kRelease), nullptr);
+  operator_.reset();
+  Start();
+  ASSERT_NE(api_.Find(kRelease), nullptr) << "an operator that starts meanwhile goes on";
+  EXPECT_TRUE(IsHeld());
+  SetEnginesBack(2);
+  executor_.Advance(12s);
+  EXPECT_FALSE(IsHeld());
+}
+
+TEST_F(OperatorTest, WherePoliciesLeaveEnginesAsTheyAreNoneIsSetBack) {
+  PutPolicy();
+  api_.Merge(kPolicy, {{"spec", {{"toolkit", {{"enabled", false}}}}}});
+  Start();
+  DeletePolicy();
+  executor_.Advance(20s);
+  EXPECT_FALSE(IsHeld());
+  EXPECT_THAT(Written(), Not(Contains(HasSubstr("penstock-engine-release"))));
 }
 
 TEST_F(OperatorTest, ANamespaceThatIsBeingDeletedIsSaidAndNotFlooded) {
@@ -743,7 +863,7 @@ TEST_F(OperatorTest, ANamespaceThatIsBeingDeletedIsSaidAndNotFlooded) {
   api_.Merge("/api/v1/namespaces/gpu-operator",
              {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
   api_.ForgetCalls();
-  for (const char* path : {kSet, kMap, kService}) api_.Remove(path);
+  for (const char* path : {kSet, kMap, kReleaseMap, kService}) api_.Remove(path);
   executor_.Advance(20s);
   EXPECT_EQ(State(), "notReady");
   EXPECT_EQ(Condition("Error")["reason"], "ReconcileFailed");
@@ -754,7 +874,7 @@ TEST_F(OperatorTest, ANamespaceThatIsBeingDeletedIsSaidAndNotFlooded) {
                                                 HasSubstr(why))));
   api_.ForgetCalls();
   executor_.Advance(1h);
-  EXPECT_LE(api_.Writes(), 3u * 15u) << "three kinds, every five minutes";
+  EXPECT_LE(api_.Writes(), 4u * 15u) << "four objects, every five minutes";
   EXPECT_NE(api_.Find(kClass), nullptr) << "what is not in that namespace stays";
 
   api_.Merge(kPolicy, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
@@ -793,7 +913,9 @@ TEST_F(OperatorTest, ANodeThatIsGoneBeforeTheAnswerAboutItHoldsNoPolicy) {
     executor_.Advance(2s);
   }
   api_.Merge(kPolicy, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
-  executor_.Advance(1min);
+  executor_.Advance(20s);
+  SetEnginesBack(2);
+  executor_.Advance(30s);
   EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), IsEmpty())
       << At(kPolicy)["status"].dump(1);
 }

@@ -256,12 +256,17 @@ def test_an_object_that_an_operator_of_2022_stored_is_read_and_takes_effect(read
         assert f"spec.{field}: " in fields["message"], (field, fields)
     found = made(ready, name)
     assert found["configuration"]["labels"]["node"] is False, "gpuFeatureDiscovery.enabled: false"  # "off", as YAML 1.1 reads it
+
+    def discovered() -> set[str]:
+        return {node for node in fleet.nodes if "nvidia.com/gpu.product" in fleet.labels(node)}
+    wait_for(lambda: not discovered(), 120, "the labels of the agents before to be taken back", discovered)
     assert "nvidia-dcgm-exporter" in found["services"]  # enabled unless an object says otherwise
     kept = fleet.get("clusterpolicies", name)["spec"]
     assert kept["nodeStatus"] == {"enabled": True} and kept["gpuFeatureDiscovery"] == {"enabled": False}
     ready.delete("clusterpolicies", name, "--timeout=60s")
     ready.apply(cluster_policy())
     ready.wait_state("ready")
+    wait_for(lambda: discovered() == set(fleet.nodes), 120, "the labels to be back", discovered)
 
 
 def test_a_gpu_cluster_is_answered_in_its_status(ready):

@@ -77,11 +77,35 @@ def test_a_pod_of_the_runtime_class_gets_its_gpu_where_the_engine_was_configured
     wait_for(lambda: fleet.phase("classed") in ("Succeeded", "Failed"), 120, "the pod to end", lambda: fleet.kubectl("describe", "pod", "classed", check=False).stdout)
     assert listed(fleet.logs_of("classed")) == list(node.machine.minors()), fleet.logs_of("classed")
 
-    # Taken back: the class with the policy, and the engine's lines with the last of Penstock on the node.
+    # Taken back: the class, and the engines' lines on each node, before the last policy is gone.
     fleet.clear()
     for kind in ("clusterpolicies", "penstocks"):
         fleet.kubectl("delete", kind, "--all", "-n", NAMESPACE, "--timeout=120s")
-    wait_for(lambda: fleet.kubectl("get", "runtimeclass", CLASS, check=False).returncode != 0, 60, "the RuntimeClass to be gone")
-    wait_for(lambda: not node.agents(), 60, "the agent to have ended", node.processes)
-    node.run(node.programs / "penstock", "cleanup", "--host")
     assert configured() == before
+    assert fleet.kubectl("get", "runtimeclass", CLASS, check=False).returncode != 0
+    assert not node.agents(), node.processes()
+    left = fleet.get("daemonsets", "-n", NAMESPACE)["items"] + fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/instance=penstock-engine-release")["items"]
+    assert not left, left
+    events = [one["message"] for one in fleet.get("events", "-A")["items"] if one["reason"] == "TakenBack"]
+    assert any(f"container engines on {len(fleet.nodes)} of {len(fleet.nodes)} nodes" in message for message in events), events
+
+
+def test_a_node_that_is_gone_holds_the_deletion_for_a_minute_and_is_named(operator, node, fleet):
+    def configured(one) -> bool:
+        return "penstock-runtime" in one.run("sh", "-c", f"cat {CONFIG} /etc/containerd/conf.d/*.toml 2>/dev/null", check=False).stdout
+    operator.apply(native(), cluster_policy())
+    operator.wait_state("ready", 240)
+    wait_for(lambda: all(configured(one) for one in fleet.nodes.values()), 120, "the engines to be configured")
+    fleet.cluster.kill("kubelet", node=3)
+    try:
+        for kind in ("clusterpolicies", "penstocks"):
+            fleet.kubectl("delete", kind, "--all", "-n", NAMESPACE, "--timeout=180s")
+        assert [name for name, one in fleet.nodes.items() if configured(one)] == ["n3"]
+        events = [one["message"] for one in fleet.get("events", "-A")["items"] if one["reason"] == "TakenBack"]
+        assert any("n3: " in message and "`penstock cleanup --host --engines`" in message for message in events), events
+    finally:
+        fleet.cluster.start("kubelet", node=3)
+    wait_for(lambda: not fleet.nodes["n3"].agents(), 120, "the agent of n3 to have ended")
+    gone = fleet.nodes["n3"]
+    gone.run(gone.programs / "penstock", "cleanup", "--host", "--engines")
+    assert not configured(gone)

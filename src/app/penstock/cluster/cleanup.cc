@@ -23,7 +23,8 @@ constexpr char kExamples[] =
     R"(penstock cleanup --cluster --dry-run     # what would be removed
 penstock cleanup --cluster               # labels and objects of all nodes, after the chart or the manifest was deleted
 penstock cleanup --cluster --node gpu-1  # of one node that Penstock no longer serves
-penstock cleanup --host                  # on one machine: what its agent left in its folders)";
+penstock cleanup --host                  # on one machine: what its agent left in its folders
+penstock cleanup --host --engines        # on one machine: what its agent changed in container engines)";
 
 constexpr char kKubectlExamples[] =
     R"(kubectl penstock cleanup --dry-run     # what would be removed
@@ -94,10 +95,12 @@ void WaitToBeEnded() {
 }
 
 /// Waits for an agent that is shutting down, then cleans the host.
-base::Result<CleanupOutcome> CleanOnceAgentEnded(const api::NodeConfig& config, bool dry_run) {
+base::Result<CleanupOutcome> CleanOnceAgentEnded(const api::NodeConfig& config,
+                                                 const CleanupOptions& options) {
   const auto end = std::chrono::steady_clock::now() + kAgentEndsWithin;
   while (true) {
-    auto outcome = CleanHost(config, dry_run);
+    auto outcome = options.engines ? CleanEngines(config, options.dry_run)
+                                   : CleanHost(config, options.dry_run);
     const bool busy = !outcome.ok() && outcome.error().code() == Code::kFailedPrecondition;
     if (!busy || std::chrono::steady_clock::now() >= end) return outcome;
     std::this_thread::sleep_for(100ms);
@@ -114,11 +117,11 @@ int OnHost(const Common& common, const CleanupOptions& options) {
   const auto config = Resolve(common.settings);
   if (!config.ok()) return Fail(config.error().message());
   if (options.check) {
-    const auto left = LeftOnHost(*config);
+    const auto left = options.engines ? EnginesOnHost(*config) : LeftOnHost(*config);
     for (const std::string& one : left) std::cerr << "left: " << one << "\n";
     return left.empty() ? 0 : 1;
   }
-  const auto outcome = CleanOnceAgentEnded(*config, options.dry_run);
+  const auto outcome = CleanOnceAgentEnded(*config, options);
   if (!outcome.ok()) return Fail(outcome.error().message());
   const int status = Print(*outcome, options.dry_run);
   if (options.linger && status == 0) WaitToBeEnded();
@@ -171,6 +174,9 @@ Verb CleanupVerb(const Common& common, const std::string& program) {
           .Excludes({"--cluster", "--host"}),
       Value("--release", &options->release, "NAMESPACE/NAME", "with --policies: the helm release")
           .Needs({"--policies"}),
+      Flag("--engines", &options->engines,
+           "with --host: only what was changed in the configuration of container engines")
+          .Needs({"--host"}),
       Flag("--linger", &options->linger, "with --host: when done, wait for SIGINT or SIGTERM")
           .Needs({"--host"}),
       Flag("--check", &options->check,

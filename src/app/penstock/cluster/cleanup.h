@@ -27,6 +27,7 @@ struct CleanupOptions {
   bool crds = false;            ///< ... and the CRDs, with all their objects
   bool linger = false;          ///< on the host: when done, wait to be terminated
   bool check = false;           ///< on the host: only report whether something is left
+  bool engines = false;         ///< on the host: nothing but the engines' configuration
 };
 
 /// What was removed (one sentence each), remarks, and failures.
@@ -53,5 +54,12 @@ std::vector<std::string> LeftOnHost(const api::NodeConfig& config);
 /// Removes these, and starts what an agent has stopped of the host's services. kFailedPrecondition
 /// where an agent runs; the error names its process.
 base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_run);
+
+/// Returns the files in which it is recorded what Penstock changed in container engines.
+std::vector<std::string> EnginesOnHost(const api::NodeConfig& config);
+
+/// Sets the container engines back alone: what an agent keeps for its successor stays. Errors as
+/// above.
+base::Result<CleanupOutcome> CleanEngines(const api::NodeConfig& config, bool dry_run);
 
 }  // namespace penstock::app

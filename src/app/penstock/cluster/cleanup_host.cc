@@ -131,6 +131,14 @@ std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
   return files;
 }
 
+/// While it is held, no agent can start; nothing: none was here. kFailedPrecondition: one runs.
+base::Result<std::optional<os::LockFile>> LockAgentsOut(const api::NodeConfig& config) {
+  if (!os::Exists(config.paths.run_dir)) return std::optional<os::LockFile>();
+  auto taken = os::LockFile::Take(config.paths.run_dir + "/" + kLock);
+  if (!taken.ok()) return base::Error(base::Code::kFailedPrecondition, taken.error().message());
+  return std::optional<os::LockFile>(*std::move(taken));
+}
+
 /// The files by which other programs wait for the node.
 std::vector<std::string> ReadyFiles(const api::NodeConfig& config) {
   std::vector<std::string> files;
@@ -160,10 +168,27 @@ void RemoveReadyFiles(const api::NodeConfig& config, CleanupOutcome& outcome) {
 std::vector<std::string> LeftOnHost(const api::NodeConfig& config) {
   auto left = Files(config, true);
   for (const std::string& file : ReadyFiles(config)) left.push_back(file);
+  for (const std::string& journal : EnginesOnHost(config)) left.push_back(journal);
+  return left;
+}
+
+std::vector<std::string> EnginesOnHost(const api::NodeConfig& config) {
+  std::vector<std::string> left;
   const std::string journals = config.paths.state_dir + "/engines";
   for (const std::string& journal : os::ListDirectory(journals).value_or({}))
     if (journal.ends_with(".json")) left.push_back(journals + "/" + journal);
   return left;
+}
+
+base::Result<CleanupOutcome> CleanEngines(const api::NodeConfig& config, bool dry_run) {
+  CleanupOutcome outcome;
+  if (dry_run) {
+    outcome.removed = EnginesOnHost(config);
+    return outcome;
+  }
+  ASSIGN(const auto lock, LockAgentsOut(config));
+  UndoEngines(config, outcome);
+  return outcome;
 }
 
 base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_run) {
@@ -174,13 +199,8 @@ base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_r
   }
   const std::string lock_path = config.paths.run_dir + "/" + kLock;
   const bool locked_before = os::Exists(lock_path);
-  const bool has_folder = os::Exists(config.paths.run_dir);
-  std::optional<os::LockFile> lock;
-  if (has_folder) {
-    auto taken = os::LockFile::Take(lock_path);
-    if (!taken.ok()) return base::Error(base::Code::kFailedPrecondition, taken.error().message());
-    lock.emplace(*std::move(taken));
-  }
+  ASSIGN(const auto lock, LockAgentsOut(config));
+  const bool has_folder = lock.has_value();
   UndoEngines(config, outcome);
   StartServices(config, outcome);
   RemoveReadyFiles(config, outcome);

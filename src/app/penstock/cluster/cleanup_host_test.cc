@@ -9,6 +9,7 @@
 #include "os/core/file.h"
 #include "os/lock_file.h"
 #include "os/testing/temporary_folder.h"
+#include "protocol/engine/apply/engine_configurator.h"
 
 namespace penstock::app {
 namespace {
@@ -50,6 +51,13 @@ class CleanHostTest : public testing::Test {
   void LockMode(int mode) {
     std::filesystem::permissions(folder_ / "run/agent.lock",
                                  static_cast<std::filesystem::perms>(mode));
+  }
+
+  /// This process is none of a container.
+  void SeeTheMachinesFiles() {
+    config_.paths.proc_root = folder_ / "proc";
+    for (const char* process : {"self", "1"})
+      folder_.Link("proc/" + std::string(process) + "/ns/mnt", "mnt:[1]");
   }
 
   os::TemporaryFolder folder_;
@@ -112,6 +120,31 @@ TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
   EXPECT_EQ(LeftOnHost(config_).size(), 23u);
 }
 
+TEST_F(CleanHostTest, SetsEnginesBackAlone) {
+  AgentWasHere();
+  SeeTheMachinesFiles();
+  protocol::engine::EngineInstall docker = Must(protocol::engine::RecipeOf("docker"));
+  docker.config = folder_ / "daemon.json";
+  docker.program = folder_ / "no-program";
+  docker.socket = folder_ / "no.sock";
+  folder_.Write("daemon.json", "{}\n");
+  Must(protocol::engine::Configure(
+      docker, {.desired = {.cdi = true}, .state_dir = config_.paths.state_dir}, nullptr));
+  EXPECT_THAT(Must(os::ReadFile(docker.config)), HasSubstr("cdi"));
+  ASSERT_EQ(EnginesOnHost(config_).size(), 1u);
+  EXPECT_EQ(Must(CleanEngines(config_, true)).removed, EnginesOnHost(config_));
+  {
+    const auto lock = Must(os::LockFile::Take(config_.paths.run_dir + "/agent.lock"));
+    EXPECT_EQ(CleanEngines(config_, false).error().code(), base::Code::kFailedPrecondition);
+  }
+  const auto outcome = Must(CleanEngines(config_, false));
+  EXPECT_THAT(outcome.failures, IsEmpty());
+  EXPECT_THAT(outcome.removed, Contains(HasSubstr(docker.config)));
+  EXPECT_EQ(Must(os::ReadFile(docker.config)), "{}\n");
+  EXPECT_THAT(EnginesOnHost(config_), IsEmpty());
+  EXPECT_EQ(LeftOnHost(config_).size(), 23u) << "what an agent keeps for the next one";
+}
+
 /// A service manager in whose place a script writes what it is asked.
 class CleanHostServices : public CleanHostTest {
  protected:
@@ -120,10 +153,7 @@ class CleanHostServices : public CleanHostTest {
                                        "\n[ \"$4\" != broken.service ] || exit 1\n");
     std::filesystem::permissions(folder_ / "bin/systemctl", std::filesystem::perms::owner_all);
     ::setenv("PATH", ((folder_ / "bin") + ":" + path_).c_str(), 1);
-    // A machine whose files this process sees.
-    config_.paths.proc_root = folder_ / "proc";
-    for (const char* process : {"self", "1"})
-      folder_.Link("proc/" + std::string(process) + "/ns/mnt", "mnt:[1]");
+    SeeTheMachinesFiles();
     folder_.Write("proc/sys/kernel/random/boot_id", "this\n");
   }
   ~CleanHostServices() override { ::setenv("PATH", path_.c_str(), 1); }
