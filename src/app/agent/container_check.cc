@@ -13,14 +13,16 @@ namespace penstock::app {
 namespace {
 
 using protocol::engine::cri::ProbeAnswer;
+using protocol::engine::cri::ProbeContainer;
 using protocol::engine::cri::ProbeRun;
+using protocol::engine::cri::WhyNotHandled;
 
 /// A sandbox and a container take a few tenths of a second, and seconds on a machine that is busy.
 constexpr base::Duration kWithin = std::chrono::seconds(30);
 constexpr std::size_t kMostAnswer = 300, kMostRead = 2000,
                       kShortestId = 16;  // more than a part of a device's UUID has
 constexpr int kLateRuns = 3;             // by then it is no chance
-constexpr int kEndedRuns = 10;           // by then it is
+constexpr int kEndedRuns = 10;           // likewise
 constexpr char kOwner[] = "agent", kContainerOff[] = "validation.container is off",
                kNoAnswer[] = "it has not answered yet",
                kChanging[] = "a change of devices is under way",
@@ -68,6 +70,14 @@ std::string WithoutIds(std::string_view text) {
   return result;
 }
 
+/// Which way of giving devices to containers was tried where there are two.
+std::string RemarkOn(const ContainerCheck::Target& target, bool handled) {
+  if (target.handler.empty()) return "";
+  if (handled) return "by the runtime handler " + target.handler;
+  return "without a runtime handler: " +
+         WhyNotHandled({.handler = target.handler, .runtime = target.start.runtime});
+}
+
 std::string Shortened(const std::string& text) {
   const std::string all = WithoutIds(std::string_view(text).substr(0, kMostRead));
   return base::Printable(base::Shortened(all, kMostAnswer));
@@ -106,16 +116,22 @@ void ContainerCheck::Configure(const api::NodeConfig& config) {
 void ContainerCheck::Follow(Target target, bool changing) {
   if (changing) Abandon(kChanging);
   const bool ended = std::exchange(changing_, changing) && !changing;
+  if (std::exchange(way_, target.way) != way_ && enabled_ && facts_.state != State::kNone) {
+    Abandon(kOther);
+    wanted_.clear();
+    passed_.clear();
+    facts_ = {};
+    // The step may have passed: only an agent that starts makes the node wait.
+    if (!target.devices.empty()) facts_ = {.state = State::kNotTried, .why = {kNoAnswer}};
+  }
   if (!enabled_ || target.devices.empty()) return;
   Wait();
-  const std::string instance =
-      target.start.instance + " " + target.instance + (target.by_annotation ? "by annotation" : "");
+  const std::string instance = target.start.instance + " " + target.instance + " " + target.way;
   target_ = std::move(target);
   // One device less keeps none of the others from opening, but may have been the cause of a
   // failure.
-  const bool other =
-      HasAnother(target_.devices, tried_devices_) ||
-      (facts_.state == State::kFailed && HasAnother(tried_devices_, target_.devices));
+  const bool other = HasAnother(target_.devices, used_.devices) ||
+                     (facts_.state == State::kFailed && HasAnother(used_.devices, target_.devices));
   if (other) passed_.clear();
   if (std::exchange(wanted_, instance) != instance || ended || other) {
     Forget();
@@ -157,7 +173,7 @@ void ContainerCheck::Begin() {
   began_ = control_.clock().Now();
   next_ = *began_ + times_.apart;
   tried_ = wanted_;
-  tried_devices_ = target_.devices;
+  used_ = target_;
   compared_ = late_ = false;
   if (!os::Exists(target_.start.own_program))
     return Decide(State::kNotTried, {"there is no " + target_.start.own_program});
@@ -165,7 +181,12 @@ void ContainerCheck::Begin() {
       [this, round = ++round_](const base::Result<node::validate::PromisedFiles>& promised) {
         if (round == round_) Try(promised);
       });
-  io_.Post([take, &control = control_, folder = target_.start.folder, devices = tried_devices_] {
+  if (!used_.promised.empty()) {
+    node::validate::PromisedFiles files;
+    for (const std::string& file : used_.promised) files.files[file] = true;
+    return Try(files);
+  }
+  io_.Post([take, &control = control_, folder = used_.start.folder, devices = used_.devices] {
     control.Post([take, promised = Promised(folder, devices)] { take(promised); });
   });
 }
@@ -181,15 +202,19 @@ void ContainerCheck::Try(const base::Result<node::validate::PromisedFiles>& prom
 /// One without devices shows whether it is the devices that keep the other from starting. That one
 /// is tried once more: the kubelet may just have ended it.
 void ContainerCheck::Run(bool with_devices) {
-  protocol::engine::cri::ProbeContainer container{.socket = target_.start.socket,
-                                                  .program = target_.start.program,
-                                                  .log_folder = log_folder_,
-                                                  .by_annotation = target_.by_annotation,
-                                                  .relabel = target_.start.installed,
-                                                  .owner = kOwner};
+  ProbeContainer container{.socket = used_.start.socket,
+                           .program = used_.start.program,
+                           .log_folder = log_folder_,
+                           .by_annotation = used_.by_annotation,
+                           .relabel = used_.start.installed,
+                           .owner = kOwner};
   if (with_devices) {
     container.files = promised_.paths();
-    container.cdi_devices = tried_devices_;
+    if (used_.promised.empty()) container.cdi_devices = used_.devices;
+    container.devices = used_.files;
+    container.environment = used_.environment;
+    container.handler = used_.handler;
+    container.runtime = used_.start.runtime;
   }
   run_ = std::make_unique<ProbeRun>(
       control_, std::move(container), kWithin,
@@ -231,6 +256,7 @@ void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
   if (!opened.ok()) return Undecided(opened.error().message());
   if (!opened->why_not.empty()) return Decide(State::kFailed, std::move(opened->why_not));
   unserved_ = opened->unserved.size();
+  facts_.remark = RemarkOn(used_, answer.handled);
   Decide(State::kOpened, {});
 }
 

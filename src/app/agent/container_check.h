@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -29,6 +30,7 @@ struct ContainerStart {
   std::string folder;       ///< of the specifications, as this process sees it
   std::string own_program;  ///< penstock-probe, as this process sees it
   std::string program;      ///< as the engine does
+  std::string runtime;      ///< penstock-runtime, as the engine does
   bool installed = false;   ///< by this agent, for containers alone
   std::string instance;     ///< differs after each change of the engine or of the specifications
 };
@@ -40,9 +42,15 @@ class ContainerCheck {
   /// What a container gets, and where.
   struct Target {
     ContainerStart start;
-    std::vector<std::string> devices;  ///< qualified
+    std::string way;                   ///< how the kubelet's containers get devices; what another
+                                       ///< way has shown does not count
+    std::vector<std::string> devices;  ///< qualified; ids where `handler` or `files` give them
     bool by_annotation = false;
-    std::string instance;  ///< of the drivers, as of ContainerStart
+    std::vector<protocol::engine::cri::ProbeContainer::Device> files;
+    std::map<std::string, std::string> environment;
+    std::string handler;                ///< of the engine, that reads `environment`
+    std::vector<std::string> promised;  ///< device files; empty: what the specifications promise
+    std::string instance;               ///< of the drivers, as of ContainerStart
   };
 
   struct Times {
@@ -105,10 +113,11 @@ class ContainerCheck {
   const Times times_;
   bool enabled_ = true;
   std::string log_folder_;
+  std::string way_;
   Target target_;
   std::string wanted_, tried_, passed_;  // instances: of the target, of the last container, and of
                                          // the last one that opened all
-  std::vector<std::string> tried_devices_;
+  Target used_;                          // by the last container
   bool changing_ = false;
   bool busy_ = false;
   std::uint64_t round_ = 0;  // of what is busy; a former one has been given up

@@ -62,12 +62,14 @@ class ContainerCheckTest : public testing::Test {
   }
 
   ContainerCheck::Target Target() const {
+    if (listed_) return *listed_;
     return {.start = {.socket = socket_,
                       .folder = folder_ / "cdi",
                       .own_program = folder_ / "penstock-probe",
                       .program = "/opt/penstock-probe",
                       .installed = true,
                       .instance = engine_instance_},
+            .way = by_annotation_ ? "cdi-annotations" : "cdi-cri",
             .devices = devices_,
             .by_annotation = by_annotation_,
             .instance = driver_instance_};
@@ -112,6 +114,7 @@ class ContainerCheckTest : public testing::Test {
   const os::TemporaryFolder folder_;
   const std::string socket_ = folder_ / "c.sock";
   FakeEngine engine_{socket_};
+  std::optional<ContainerCheck::Target> listed_;  // what a pod gets without CDI
   std::string engine_instance_ = "1", driver_instance_ = "1";
   std::vector<std::string> devices_ = {"k8s.device-plugin.acme.com/gpu=A",
                                        "k8s.device-plugin.acme.com/gpu=B"};
@@ -147,6 +150,81 @@ TEST_F(ContainerCheckTest, TheNodeWaitsForTheFirstAnswerOnly) {
     check_->Follow(Target(), false);
     EXPECT_EQ(check_->facts().state, State::kOpened) << "until the next one has answered";
   });
+}
+
+TEST_F(ContainerCheckTest, WithoutCdiAContainerGetsWhatPodsGet) {
+  ContainerCheck::Target target = Target();
+  target.start.runtime = "/p/runtime";
+  target.devices = {"A"};
+  target.files = {{"/dev/acme0", "/acme/dev/acme0", "rw"}};
+  target.environment = {{"ACME_VISIBLE_DEVICES", "A"}};
+  target.handler = "acme";
+  target.promised = {"/dev/acme0"};
+  listed_ = target;
+  Follow();
+  EXPECT_EQ(WaitFor(State::kOpened).opened, 1u);
+  EXPECT_EQ(Facts().remark,
+            "without a runtime handler: the engine has no runtime handler acme that is /p/runtime");
+  ASSERT_THAT(engine_.containers(), SizeIs(1));
+  const FakeEngine::Container made = engine_.containers()[0];
+  EXPECT_EQ(made.files_given, "/acme/dev/acme0:/dev/acme0:rw ");
+  EXPECT_EQ(made.environment, "ACME_VISIBLE_DEVICES=A ");
+  EXPECT_THAT(made.files, ElementsAre("/dev/acme0"));
+  EXPECT_THAT(made.devices, IsEmpty());
+}
+
+TEST_F(ContainerCheckTest, AHandlerIsTriedAndSaid) {
+  engine_.Change([](auto& says) {
+    says.config = R"({"containerd":{"runtimes":{"acme":{"options":{"BinaryName":"/p/runtime"}}}}})";
+  });
+  ContainerCheck::Target target = Target();
+  target.start.runtime = "/p/runtime";
+  target.devices = {"A"};
+  target.environment = {{"ACME_VISIBLE_DEVICES", "A"}};
+  target.handler = "acme";
+  target.promised = {"/dev/acme0"};
+  listed_ = target;
+  Follow();
+  WaitFor(State::kOpened);
+  EXPECT_EQ(Facts().remark, "by the runtime handler acme");
+  EXPECT_EQ(engine_.containers().at(0).handler, "acme");
+}
+
+TEST_F(ContainerCheckTest, WhereOnlyAHandlerGivesDevicesAndThereIsNoneItIsSaid) {
+  ContainerCheck::Target target = Target();
+  target.start.runtime = "/p/runtime";
+  target.devices = {"A"};
+  target.handler = "acme";
+  target.promised = {"/dev/acme0"};
+  listed_ = target;
+  Follow();
+  EXPECT_THAT(WaitFor(State::kNotTried).why,
+              ElementsAre("the engine has no runtime handler acme that is /p/runtime"));
+  EXPECT_THAT(engine_.containers(), IsEmpty());
+}
+
+TEST_F(ContainerCheckTest, WhatAnotherWayHasShownDoesNotCount) {
+  OnLoop([this] { Begin({.apart = {}, .failure = std::chrono::hours(1)}); });
+  engine_.Change([](auto& says) { says.errors = {{"/dev/acme1", EIO}}; });
+  Follow();
+  WaitFor(State::kFailed);
+  ContainerCheck::Target target = Target();
+  target.way = "volume-mounts";
+  target.devices.clear();
+  OnLoop([&] { check_->Follow(target, false); });
+  EXPECT_EQ(Facts().state, State::kNone);
+  engine_.Change([](auto& says) { says = {}; });
+  Follow();
+  WaitFor(State::kOpened);
+  engine_.Change([](auto& says) { says.slow = true; });
+  OnLoop([&] {
+    by_annotation_ = true;
+    check_->Follow(Target(), false);
+    EXPECT_THAT(check_->facts().why, ElementsAre("it has not answered yet"))
+        << "and the node waits for nothing";
+  });
+  engine_.Change([](auto& says) { says = {}; });
+  WaitFor(State::kOpened);
 }
 
 TEST_F(ContainerCheckTest, AtRestNoneIsStartedHoweverManyReportsAreMade) {
@@ -301,11 +379,15 @@ TEST_F(ContainerCheckTest, OneThatIsEndedAgainAndAgainIsTriedSoonUntilItIsNoChan
   EXPECT_TRUE(os::Eventually([this] { return engine_.containers().size() == 10; }))
       << "soon, however many there were";
   EXPECT_THAT(WaitFor(State::kNotTried).why, ElementsAre(HasSubstr("another program ended it")));
+  std::promise<void> rested;
+  OnLoop([&] { control_.PostAfter(std::chrono::milliseconds(500), [&] { rested.set_value(); }); });
+  rested.get_future().wait();
+  EXPECT_THAT(engine_.containers(), SizeIs(10)) << "the next one follows an hour later";
   engine_.Change([](auto& says) { says = {}; });
   OnLoop([&] { engine_instance_ += "+"; });
   Follow();
   WaitFor(State::kOpened);
-  EXPECT_THAT(engine_.containers(), SizeIs(11)) << "none in between, until something changed";
+  EXPECT_THAT(engine_.containers(), SizeIs(11)) << "at once, since something changed";
 }
 
 TEST_F(ContainerCheckTest, DevicesWithWhichNoContainerEndsInTimeAreAFailureAfterThreeRuns) {

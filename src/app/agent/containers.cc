@@ -16,7 +16,8 @@ namespace {
 
 constexpr const char* kHook = "penstock-hook";
 constexpr const char* kProbe = "penstock-probe";
-constexpr const char* kPrograms[] = {kHook, "penstock-runtime"};
+constexpr const char* kRuntime = "penstock-runtime";
+constexpr const char* kPrograms[] = {kHook, kRuntime};
 
 /// Whether files can be created at `path`, or in the nearest existing folder above it.
 bool MayWrite(std::string path) {
@@ -96,7 +97,7 @@ Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeCon
         control, *engine_,
         adapter::kubelet::EngineReconciler::Options{.state_dir = config.paths.state_dir,
                                                     .proc_root = config.paths.proc_root,
-                                                    .runtime = HostFolder() + "/penstock-runtime"});
+                                                    .runtime = HostFolder() + "/" + kRuntime});
     on_engine_ = engine_->published().Subscribe([this, changed](const auto&) {
       engine_setup_->EngineChanged();
       Regroup();
@@ -205,6 +206,7 @@ std::optional<ContainerStart> Containers::StartedBy() {
                         .folder = folder_,
                         .own_program = own,
                         .program = HostFolder() + "/" + kProbe,
+                        .runtime = HostFolder() + "/" + kRuntime,
                         .installed = installed,
                         .instance = Describe(engine) + " " + engine.socket + " " +
                                     std::to_string(engine.pid) + " " + engine.why + " " +

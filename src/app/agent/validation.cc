@@ -21,6 +21,7 @@ constexpr base::Duration kRest = std::chrono::milliseconds(500);
 /// By then all parts of a started agent have had their first answers, or will not have them soon.
 constexpr base::Duration kStart = std::chrono::seconds(30);
 constexpr base::Duration kRetry = std::chrono::seconds(30);
+constexpr char kDeviceFiles[] = "device-files";  // of AllocatorReport::device_list
 
 api::compat::DriverPlace PlaceOf(const api::PathsConfig& paths,
                                  const node::inventory::Snapshot& inventory) {
@@ -43,25 +44,71 @@ bool CanCompute(const std::vector<api::ValidationStep>& steps) {
   return false;
 }
 
-/// A container with each healthy device, as the kubelet names it. A device that has failed is the
-/// health monitor's matter.
+bool Lists(const api::AllocatorReport& kubelet, std::string_view way) {
+  return std::ranges::find(kubelet.device_list, way) != kubelet.device_list.end();
+}
+
+/// Adds what a container of a pod gets with these devices without CDI: their files, which the
+/// kubelet passes, and a variable that the vendor's runtime handler reads. That one gives the files
+/// of the devices alone to a container that asks for no more.
+void AddListed(ContainerCheck::Target& target, const device::Dialect& dialect,
+               const std::vector<const device::Facts*>& devices, const device::Driver& driver,
+               bool as_files, const std::function<std::string(const std::string&)>& host_path) {
+  const device::Edits edits = dialect.ForContainer(devices, driver, device::DeviceNames::kIds);
+  std::vector<std::string> ids;
+  for (const device::Facts* facts : devices) ids.push_back(facts->id);
+  target.devices.insert(target.devices.end(), ids.begin(), ids.end());
+  target.environment.insert(edits.environment.begin(), edits.environment.end());
+  if (const std::string variable = dialect.ContainerListForms().variable; !variable.empty())
+    target.environment[variable] = base::Join(ids, ",");
+  for (const device::Edits::File& file : edits.files) {
+    if (as_files)
+      target.files.push_back({file.container_path, host_path(file.host_path), file.permissions});
+    const auto is_file = [&file](const device::DeviceFile& one) {
+      return one.path == file.host_path;
+    };
+    if (as_files || std::ranges::any_of(devices, [&](const device::Facts* facts) {
+          return std::ranges::any_of(facts->files, is_file);
+        }))
+      target.promised.push_back(file.container_path);
+  }
+}
+
+/// A container with each healthy device, as the kubelet gives it to pods. A device that has failed
+/// is the health monitor's matter.
 ContainerCheck::Target TargetOf(const api::Report& report,
                                 const node::inventory::Snapshot& inventory, ContainerStart start,
-                                const std::set<std::string>& named) {
+                                const std::set<std::string>& named, const api::PathsConfig& paths) {
   ContainerCheck::Target target{.start = std::move(start)};
-  for (const api::DeviceReport& device : report.devices) {
-    const device::Dialect* dialect = backend::FindDialect(device.vendor);
-    if (dialect != nullptr && device.health_state == "healthy" && device.parts == 0 &&
-        named.contains(device.id))
-      target.devices.push_back(node::cdi::KubeletKind(dialect->cdi_kind()) + "=" +
-                               api::cdi::DeviceNameOf(device.id));
-  }
+  std::map<std::string, std::vector<const device::Facts*>> listed;
   const auto kubelet = std::ranges::find(report.allocators, node::share::kKubeletAllocator,
                                          &api::AllocatorReport::name);
-  target.by_annotation =
-      kubelet != report.allocators.end() &&
-      std::ranges::find(kubelet->device_list, ToString(api::DeviceList::kCdiCri)) ==
-          kubelet->device_list.end();
+  const bool by_field =
+      kubelet == report.allocators.end() || Lists(*kubelet, ToString(api::DeviceList::kCdiCri));
+  const bool by_cdi = by_field || Lists(*kubelet, ToString(api::DeviceList::kCdiAnnotations));
+  target.by_annotation = by_cdi && !by_field;
+  if (kubelet != report.allocators.end()) target.way = base::Join(kubelet->device_list, ",");
+  for (const api::DeviceReport& device : report.devices) {
+    const device::Dialect* dialect = backend::FindDialect(device.vendor);
+    if (dialect == nullptr || device.health_state != "healthy" || device.parts > 0) continue;
+    const node::inventory::Entry* entry = inventory.Find(device.id);
+    if (by_cdi && named.contains(device.id))
+      target.devices.push_back(node::cdi::KubeletKind(dialect->cdi_kind()) + "=" +
+                               api::cdi::DeviceNameOf(device.id));
+    if (!by_cdi && entry != nullptr) listed[device.vendor].push_back(entry->facts.get());
+  }
+  for (const auto& [name, devices] : listed) {
+    const auto* vendor = inventory.FindVendor(name);
+    if (vendor == nullptr || vendor->driver == nullptr) continue;
+    const device::Dialect& dialect = *backend::FindDialect(name);
+    AddListed(target, dialect, devices, *vendor->driver, Lists(*kubelet, kDeviceFiles),
+              [&](const std::string& path) { return HostDevicePath(paths, inventory, path); });
+    // A sandbox has one handler.
+    if (listed.size() == 1 && Lists(*kubelet, ToString(api::DeviceList::kEnvvar)))
+      target.handler = dialect.runtime_handler();
+  }
+  if (!by_cdi && ((target.files.empty() && target.handler.empty()) || target.promised.empty()))
+    target.devices.clear();  // nothing is known to give it any
   for (const node::inventory::VendorEntry& vendor : inventory.vendors)
     target.instance += DriverInstance(vendor) + " ";
   return target;
@@ -205,7 +252,7 @@ std::vector<api::ValidationStep> Validation::Judge(const api::Report& report,
   if (serves_ && containers.start && inputs.toolkit.named != nullptr &&
       node::validate::CanTryContainer(report, inputs))
     container_.Follow(
-        TargetOf(report, *inventory, *std::move(containers.start), *inputs.toolkit.named),
+        TargetOf(report, *inventory, *std::move(containers.start), *inputs.toolkit.named, paths_),
         containers.changing);
   else
     container_.GiveUp();

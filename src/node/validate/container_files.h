@@ -33,9 +33,9 @@ struct OpenedFiles {
 /// `output` is penstock-probe's: a line "ERRNO FILE" for each file. kUnavailable where one has no
 /// line; a line of another file is passed over. A device in exclusive use (EBUSY) is open. ENXIO is
 /// the kernel's answer for a device file whose number no driver has (chrdev_open, fs/char_dev.c):
-/// it was injected and access is allowed, but nobody was there to open it; whether the driver is
-/// loaded is another step's matter. ENODEV is a driver's answer (NVIDIA's nvidia_open,
-/// drm_minor_acquire, kfd_open) where it has no device of that number: that one fails.
+/// it was injected and access is allowed, but not opened; whether the driver is loaded is another
+/// step's matter. ENODEV is a driver's answer (NVIDIA's nvidia_open, drm_minor_acquire, kfd_open)
+/// where it has no device of that number: that one fails.
 base::Result<OpenedFiles> WhatOpened(const PromisedFiles& promised, std::string_view output);
 
 }  // namespace penstock::node::validate

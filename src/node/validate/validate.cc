@@ -218,9 +218,7 @@ Step Prepared(const Report& report, const Inputs& inputs) {
   const std::string how =
       base::Join(kubelet->device_list, ", ") +
       (kubelet->device_list_reason.empty() ? "" : " (" + kubelet->device_list_reason + ")");
-  if (!ByCdi(*kubelet))
-    return Make(kToolkit, kPassed,
-                "containers get devices by " + how + "; none is started to try that");
+  if (!ByCdi(*kubelet)) return Make(kToolkit, kPassed, "containers get devices by " + how);
   if (!toolkit.off.empty())
     return Make(kToolkit, kFailed,
                 "containers get devices by " + how +
@@ -236,7 +234,7 @@ Step ToolkitOf(const Report& report, const Inputs& inputs) {
   const ContainerFacts& container = inputs.container;
   const AllocatorReport* kubelet = Kubelet(report);
   Step step = Prepared(report, inputs);
-  if (step.state != kPassed || kubelet == nullptr || !ByCdi(*kubelet)) return step;
+  if (step.state != kPassed || kubelet == nullptr) return step;
   switch (container.state) {
     case State::kWaiting:
       return Make(kToolkit, kWaiting, "a container with the devices has not answered yet");
@@ -249,11 +247,14 @@ Step ToolkitOf(const Report& report, const Inputs& inputs) {
       if (container.unserved > 0)
         step.reason +=
             ", and may open " + std::to_string(container.unserved) + " that no driver serves";
+      if (!container.remark.empty()) step.reason += " (" + container.remark + ")";
       break;
     case State::kNotTried:
       step.reason += "; no container tried it: " + Several(container.why);
       break;
-    default: break;
+    case State::kNone:
+      if (!ByCdi(*kubelet)) step.reason += "; none is started to try that";
+      break;
   }
   return step;
 }
@@ -304,7 +305,7 @@ bool Stops(const Step& step) { return step.state == kFailed || step.state == kWa
 
 bool CanTryContainer(const Report& report, const Inputs& inputs) {
   const AllocatorReport* kubelet = Kubelet(report);
-  return kubelet != nullptr && kubelet->state == "open" && ByCdi(*kubelet) &&
+  return kubelet != nullptr && kubelet->state == "open" &&
          Driver(report, inputs).state == kPassed && !Stops(DeviceNodes(inputs)) &&
          Prepared(report, inputs).state == kPassed;
 }

@@ -56,6 +56,7 @@ struct ContainerFacts {
   std::vector<std::string> why;  ///< of the last two
   std::size_t opened = 0;        ///< device files
   std::size_t unserved = 0;      ///< further ones, that no driver serves
+  std::string remark;            ///< how it got them, where there are several ways
   bool operator==(const ContainerFacts&) const = default;
 };
 
@@ -72,7 +73,8 @@ struct Inputs {
 };
 
 /// Whether all that a container with devices needs is there, so that one can be tried: a kubelet
-/// that has this node's list, and an engine that injects CDI devices. Pure.
+/// that has this node's list, and an engine that gives containers the devices by CDI, or as files
+/// or by a variable that a runtime reads. Pure.
 bool CanTryContainer(const api::Report& report, const Inputs& inputs);
 
 /// Takes a report whose other parts are complete; `since` is left empty. A step that depends on one

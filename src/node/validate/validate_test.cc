@@ -156,7 +156,14 @@ TEST(Validate, SaysWhatAContainerHasShown) {
   node.named.erase("G1");
   EXPECT_EQ(step(State::kFailed, {"a"}).state, "waiting") << "the specification comes first";
   node.report.allocators[0].device_list = {"envvar"};
-  EXPECT_EQ(step(State::kFailed, {"a"}).state, "passed") << "of another way to get devices";
+  EXPECT_EQ(step(State::kFailed, {"a"}).state, "failed") << "by files or by a variable, too";
+  const std::string listed =
+      "containers get devices by envvar (containerd 1.7.24 injects CDI devices)";
+  EXPECT_EQ(step(State::kOpened, {}).reason, listed + "; a container opened 4 device files");
+  node.container = {.state = State::kOpened, .opened = 4, .remark = "by a handler"};
+  EXPECT_EQ(Find(node.Steps(), "toolkit").reason,
+            listed + "; a container opened 4 device files (by a handler)");
+  EXPECT_EQ(step(State::kNone, {}).reason, listed + "; none is started to try that");
 }
 
 TEST(Validate, AContainerIsTriedOnceAllItNeedsIsThere) {
@@ -167,13 +174,14 @@ TEST(Validate, AContainerIsTriedOnceAllItNeedsIsThere) {
            [](TestNode& node) { node.looked = false; },
            [](TestNode& node) { node.named.erase("G1"); },
            [](TestNode& node) { node.report.allocators[0].state = "waiting"; },
-           [](TestNode& node) { node.report.allocators.clear(); },
-           [](TestNode& node) { node.report.allocators[0].device_list = {"envvar"}; }}) {
+           [](TestNode& node) { node.report.allocators.clear(); }}) {
     TestNode node;
     lacks(node);
     EXPECT_FALSE(node.CanTry());
   }
   TestNode node;
+  node.report.allocators[0].device_list = {"envvar"};
+  EXPECT_TRUE(node.CanTry()) << "by whatever way";
   node.container.state = ContainerFacts::State::kFailed;
   EXPECT_TRUE(node.CanTry()) << "its own verdict does not keep it from being tried again";
 }

@@ -126,9 +126,9 @@ def runtime(installed):
 def test_a_container_has_opened_the_devices_of_each_node_and_is_not_started_again(installed):
     fleet = installed
     for name in fleet.nodes:
-        if name == WITHOUT_CDI:
-            wait_toolkit(fleet, name, "passed", "by envvar, device-files .*; none is started to try that")
-            assert started(fleet, name) == 0
+        if name == WITHOUT_CDI:  # its containers have the files from the kubelet
+            wait_toolkit(fleet, name, "passed", r"by envvar, device-files .*; a container opened 0 device files, and may open [1-9]\d* that no driver serves"
+                                                r" \(without a runtime handler: the engine has no runtime handler nvidia that is /\S+\)$")
         else:
             wait_toolkit(fleet, name, "passed", r"; a container opened 0 device files, and may open [1-9]\d* that no driver serves$")
     wait_for(lambda: not any(left(fleet, name) for name in fleet.nodes), 60, "no sandbox to be left", lambda: {name: left(fleet, name) for name in fleet.nodes})
@@ -211,3 +211,22 @@ def test_a_container_that_never_starts_with_the_devices_shows_on_the_node(instal
     assert condition(fleet.get("node", BROKEN))["message"].startswith("toolkit: a container with the devices does not end within 30 s; one without them does")
     runtime("")
     wait_condition(fleet, BROKEN, "True", "AllStepsPassed", PATIENCE)
+
+
+def test_the_runtime_handler_of_pods_without_cdi_starts_the_container_where_it_is_penstocks(installed):
+    fleet, node = installed, installed.nodes[WITHOUT_CDI]
+    missing = r"\(without a runtime handler: the engine has no runtime handler nvidia that is (/\S+)\)$"
+    wait_toolkit(fleet, WITHOUT_CDI, "passed", missing)
+    program, before = re.search(missing, toolkit(fleet, WITHOUT_CDI)["reason"])[1], node.run("cat", CONTAINERD).stdout
+    node.run("test", "-x", program)
+    runtimes = '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia'
+    added = f'{runtimes}]\n  runtime_type = "io.containerd.runc.v2"\n{runtimes}.options]\n  BinaryName = "{program}"\n'
+    try:
+        node.run("sh", "-c", f"cat > {CONTAINERD}", input=before + added)
+        restart_engine(fleet, WITHOUT_CDI)
+        wait_toolkit(fleet, WITHOUT_CDI, "passed", r"a container opened 0 device files, and may open [1-9]\d* that no driver serves \(by the runtime handler nvidia\)$")
+        wait_for(lambda: not left(fleet, WITHOUT_CDI), 60, "nothing to be left", lambda: left(fleet, WITHOUT_CDI))
+    finally:
+        node.run("sh", "-c", f"cat > {CONTAINERD}", input=before)
+        restart_engine(fleet, WITHOUT_CDI)
+    wait_toolkit(fleet, WITHOUT_CDI, "passed", missing)

@@ -141,10 +141,13 @@ class ProbeRun::Steps {
 
   void ChooseSandbox(const v1::StatusResponse& status) {
     const auto config = status.info().find("config");
-    settings_ = SandboxSettingsIn(config == status.info().end() ? "" : config->second);
+    settings_ = SandboxSettingsIn(config == status.info().end() ? "" : config->second,
+                                  container_.handler, container_.runtime);
     if (!container_.log_folder.starts_with('/'))
       return End({Kind::kNotTried, "there is no folder for its log: \"" + container_.log_folder +
                                        "\" is no path of the machine"});
+    if (!container_.handler.empty() && settings_.handler.empty() && container_.devices.empty())
+      return End({Kind::kNotTried, WhyNotHandled(container_)});
     if (!container_.image.empty()) return RemoveFormer();
     Ask<v1::ImageService, v1::ListImagesResponse>(
         v1::ListImagesRequest(), [this](const v1::ListImagesResponse& list) {
@@ -200,6 +203,7 @@ class ProbeRun::Steps {
     uid_ = kName + std::to_string(loop_.clock().Wall().time_since_epoch().count());
     v1::RunPodSandboxRequest request;
     *request.mutable_config() = SandboxConfig();
+    request.set_runtime_handler(settings_.handler);
     Ask<v1::RuntimeService, v1::RunPodSandboxResponse>(
         std::move(request), [this](const v1::RunPodSandboxResponse& sandbox) {
           sandbox_ = sandbox.pod_sandbox_id();
@@ -240,6 +244,17 @@ class ProbeRun::Steps {
     } else {
       for (const std::string& device : container_.cdi_devices)
         config.add_cdi_devices()->set_name(device);
+    }
+    for (const auto& [name, value] : container_.environment) {
+      v1::KeyValue& one = *config.add_envs();
+      one.set_key(name);
+      one.set_value(value);
+    }
+    for (const ProbeContainer::Device& device : container_.devices) {
+      v1::Device& one = *config.add_devices();
+      one.set_container_path(device.container_path);
+      one.set_host_path(device.host_path);
+      one.set_permissions(device.permissions);
     }
     v1::LinuxContainerSecurityContext& security =
         *config.mutable_linux()->mutable_security_context();
@@ -316,6 +331,7 @@ class ProbeRun::Steps {
   }
 
   void End(ProbeAnswer answer) {
+    answer.handled = !settings_.handler.empty();
     if (sandbox_.empty()) return done_(answer);
     v1::RemovePodSandboxRequest request;
     request.set_pod_sandbox_id(sandbox_);
@@ -359,7 +375,12 @@ base::Result<std::string> RunContainer(ProbeContainer container, base::Duration 
   }
 }
 
-SandboxSettings SandboxSettingsIn(std::string_view config) {
+std::string WhyNotHandled(const ProbeContainer& container) {
+  return "the engine has no runtime handler " + container.handler + " that is " + container.runtime;
+}
+
+SandboxSettings SandboxSettingsIn(std::string_view config, const std::string& handler,
+                                  const std::string& program) {
   SandboxSettings settings;
   const auto document = base::ParseJson(config, "config");
   if (!document.ok()) return settings;
@@ -371,8 +392,13 @@ SandboxSettings SandboxSettingsIn(std::string_view config) {
   };
   settings.image = text(below(&*document, "sandboxImage"));
   const base::Value* containerd = below(&*document, "containerd");
-  const base::Value* runtime =
-      below(below(containerd, "runtimes"), text(below(containerd, "defaultRuntimeName")));
+  const base::Value* runtimes = below(containerd, "runtimes");
+  const base::Value* runtime = handler.empty() ? nullptr : below(runtimes, handler);
+  if (!handler.empty() && text(below(below(runtime, "options"), "BinaryName")) == program) {
+    settings.handler = handler;
+  } else {
+    runtime = below(runtimes, text(below(containerd, "defaultRuntimeName")));
+  }
   const base::Value* systemd = below(below(runtime, "options"), "SystemdCgroup");
   if (runtime != nullptr)
     settings.cgroup_parent =

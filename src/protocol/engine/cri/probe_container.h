@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,6 +22,11 @@ namespace penstock::protocol::engine::cri {
 inline constexpr char kProbeLog[] = "penstock-proof.log";
 
 struct ProbeContainer {
+  struct Device {
+    std::string container_path, host_path;
+    std::string permissions;  ///< some of "rwm"
+    bool operator==(const Device&) const = default;
+  };
   std::string socket;      ///< of the engine
   std::string image;       ///< in the engine's store; empty: that of the engine's sandboxes
   std::string program;     ///< penstock-probe, as the machine names it; it is mounted
@@ -29,7 +35,12 @@ struct ProbeContainer {
                            ///< nothing is started
   std::vector<std::string> files;        ///< that it is to open
   std::vector<std::string> cdi_devices;  ///< qualified names
-  bool by_annotation = false;  ///< name them in an annotation, not in CRI's own field for them
+  bool by_annotation = false;   ///< name them in an annotation, not in CRI's own field for them
+  std::vector<Device> devices;  ///< that it gets without CDI
+  std::map<std::string, std::string> environment;  ///< by which `handler` gives it devices
+  std::string handler;   ///< of the engine, that is to start it: where its program is `runtime`.
+                         ///< Else the engine's default starts it, if it gets `devices`
+  std::string runtime;   ///< penstock-runtime, as the engine's configuration names it
   bool relabel = false;  ///< with SELinux, make the program's file one that containers may run
   std::string owner = "doctor";  ///< sandboxes that a former run of this owner has left are removed
                                  ///< first, unless it is that
@@ -45,7 +56,11 @@ struct ProbeAnswer {
   };
   Kind kind = Kind::kNotTried;
   std::string text;
+  bool handled = false;  ///< its `handler` started it
 };
+
+/// Why the engine's default starts a container that has a handler.
+std::string WhyNotHandled(const ProbeContainer& container);
 
 /// One run on the machine's own network, as root with CAP_DAC_OVERRIDE alone, who cannot write. The
 /// container and its sandbox are removed before the answer; one whose caller has gone ends by
@@ -75,6 +90,7 @@ base::Result<std::string> RunContainer(ProbeContainer container, base::Duration 
 /// How an engine starts sandboxes.
 struct SandboxSettings {
   std::string image;
+  std::string handler;        ///< empty: its default
   std::string cgroup_parent;  ///< that leaves nothing behind; empty: the engine has one
   bool operator==(const SandboxSettings&) const = default;
 };
@@ -83,7 +99,8 @@ struct SandboxSettings {
 /// (pkg/cri/config, 1.7; internal/cri/config, 2.x, without the image): where systemd manages
 /// control groups, a sandbox that names no slice does not start, elsewhere its group would be below
 /// a new one that stays. CRI-O has only the image (server/runtime_status.go), and a group of its
-/// own. Pure.
-SandboxSettings SandboxSettingsIn(std::string_view config);
+/// own. `handler` is chosen where its BinaryName is `program`. Pure.
+SandboxSettings SandboxSettingsIn(std::string_view config, const std::string& handler = "",
+                                  const std::string& program = "");
 
 }  // namespace penstock::protocol::engine::cri

@@ -30,7 +30,8 @@ class ProbeContainerTest : public testing::Test {
     container.program = "/opt/penstock-probe";
     container.log_folder = log_folder_;
     container.files = {"/dev/acme0", "/lib/libacme.so"};
-    if (container.cdi_devices.empty()) container.cdi_devices = {"k8s.acme.com/gpu=A"};
+    if (container.cdi_devices.empty() && container.handler.empty())
+      container.cdi_devices = {"k8s.acme.com/gpu=A"};
     const ProbeRun run(loop, std::move(container), patience_, [&](const ProbeAnswer& given) {
       answer = given;
       loop.Stop();
@@ -152,6 +153,39 @@ TEST_F(ProbeContainerTest, WithoutAnImageOfTheEngineNoneIsTaken) {
   engine_.Change([](auto& says) { says.config = ""; });
   EXPECT_EQ(Run().kind, ProbeAnswer::Kind::kAnswered) << "of the image that it keeps";
   EXPECT_EQ(engine_.containers().back().image, "sha256:pause");
+}
+
+TEST_F(ProbeContainerTest, AHandlerStartsItWhereItIsPenstocksAndTheDefaultWhereItIsNot) {
+  const ProbeContainer wanted = {.cdi_devices = {},
+                                 .devices = {{"/dev/acme0", "/acme/dev/acme0", "rw"}},
+                                 .environment = {{"ACME_VISIBLE_DEVICES", "A"}},
+                                 .handler = "acme",
+                                 .runtime = "/p/runtime"};
+  engine_.Change([](auto& says) {
+    says.config = R"({"containerd":{"defaultRuntimeName":"runc","runtimes":{
+        "runc":{"options":{"BinaryName":"/usr/bin/runc"}},
+        "acme":{"options":{"BinaryName":"/p/runtime","SystemdCgroup":true}}}}})";
+  });
+  EXPECT_TRUE(Run(wanted).handled);
+  const FakeEngine::Container by_handler = engine_.containers().back();
+  EXPECT_EQ(by_handler.handler, "acme");
+  EXPECT_EQ(by_handler.cgroup_parent, "system.slice") << "as that handler needs";
+  EXPECT_EQ(by_handler.environment, "ACME_VISIBLE_DEVICES=A ");
+  EXPECT_EQ(by_handler.files_given, "/acme/dev/acme0:/dev/acme0:rw ");
+  EXPECT_THAT(by_handler.devices, IsEmpty());
+  engine_.Change([](auto& says) {
+    says.config = R"({"containerd":{"defaultRuntimeName":"runc","runtimes":{
+        "runc":{},"acme":{"options":{"BinaryName":"/usr/bin/another-runtime"}}}}})";
+  });
+  EXPECT_FALSE(Run(wanted).handled);
+  EXPECT_EQ(engine_.containers().back().handler, "");
+  EXPECT_EQ(engine_.containers().back().cgroup_parent, "/");
+  ProbeContainer by_variable = wanted;
+  by_variable.devices.clear();
+  const ProbeAnswer answer = Run(by_variable);
+  EXPECT_EQ(answer.kind, ProbeAnswer::Kind::kNotTried);
+  EXPECT_EQ(answer.text, "the engine has no runtime handler acme that is /p/runtime");
+  EXPECT_THAT(engine_.containers(), SizeIs(2));
 }
 
 TEST_F(ProbeContainerTest, RemovesWhatAFormerRunOfItsOwnerLeft) {

@@ -31,6 +31,7 @@ struct Kept {
   FakeEngine::Says says;
   std::map<std::string, v1::PodSandbox> sandboxes;
   std::map<std::string, v1::PodSandboxConfig> configs;
+  std::map<std::string, std::string> handlers;    // by sandbox
   std::vector<FakeEngine::Container> containers;  // the id of each is its place
 };
 
@@ -95,6 +96,7 @@ class Service final : public v1::RuntimeService::Service {
     *sandbox.mutable_metadata() = request->config().metadata();
     *sandbox.mutable_labels() = request->config().labels();
     kept_.configs[id] = request->config();
+    kept_.handlers[id] = request->runtime_handler();
     response->set_pod_sandbox_id(id);
     return grpc::Status::OK;
   }
@@ -197,6 +199,12 @@ class Service final : public v1::RuntimeService::Service {
       container.devices.push_back(device.name());
     for (const auto& [key, value] : config.annotations())
       container.annotations += key + "=" + value;
+    for (const v1::Device& device : config.devices())
+      container.files_given +=
+          device.host_path() + ":" + device.container_path() + ":" + device.permissions() + " ";
+    for (const v1::KeyValue& one : config.envs())
+      container.environment += one.key() + "=" + one.value() + " ";
+    container.handler = kept_.handlers.at(request.pod_sandbox_id());
     container.cgroup_parent = sandbox.linux().cgroup_parent();
     for (const auto& [label, value] : config.labels()) container.labels[label] = value;
     container.uid = sandbox.metadata().uid();

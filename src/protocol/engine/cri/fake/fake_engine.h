@@ -39,6 +39,9 @@ class FakeEngine {
     std::string annotations;           ///< "KEY=VALUE"
     std::vector<std::string> files;    ///< that the program in it was asked to open
     std::string cgroup_parent, owner;  ///< of its sandbox
+    std::string files_given;           ///< "HOST:CONTAINER:PERMISSIONS " of each
+    std::string environment;           ///< "NAME=VALUE " of each
+    std::string handler;               ///< of its sandbox
     std::string uid;                   ///< of its sandbox, as of a pod
     std::map<std::string, std::string> labels;
     std::string log;        ///< its path on the host
