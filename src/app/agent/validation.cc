@@ -55,8 +55,12 @@ void AddListed(ContainerCheck::Target& target, const device::Dialect& dialect,
                const std::vector<const device::Facts*>& devices, const device::Driver& driver,
                bool as_files, const std::function<std::string(const std::string&)>& host_path) {
   const device::Edits edits = dialect.ForContainer(devices, driver, device::DeviceNames::kIds);
+  std::vector<std::string> ids;
+  for (const device::Facts* facts : devices) ids.push_back(facts->id);
+  target.devices.insert(target.devices.end(), ids.begin(), ids.end());
   target.environment.insert(edits.environment.begin(), edits.environment.end());
-  for (const device::Facts* facts : devices) target.devices.push_back(facts->id);
+  if (const std::string variable = dialect.ContainerListForms().variable; !variable.empty())
+    target.environment[variable] = base::Join(ids, ",");
   for (const device::Edits::File& file : edits.files) {
     if (as_files)
       target.files.push_back({file.container_path, host_path(file.host_path), file.permissions});
@@ -100,8 +104,7 @@ ContainerCheck::Target TargetOf(const api::Report& report,
     AddListed(target, dialect, devices, *vendor->driver, Lists(*kubelet, kDeviceFiles),
               [&](const std::string& path) { return HostDevicePath(paths, inventory, path); });
     // A sandbox has one handler.
-    if (listed.size() == 1 && !target.environment.empty() &&
-        Lists(*kubelet, ToString(api::DeviceList::kEnvvar)))
+    if (listed.size() == 1 && Lists(*kubelet, ToString(api::DeviceList::kEnvvar)))
       target.handler = dialect.runtime_handler();
   }
   if (!by_cdi && ((target.files.empty() && target.handler.empty()) || target.promised.empty()))
