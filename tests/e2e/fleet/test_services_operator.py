@@ -1,13 +1,17 @@
-"""Services of the agents, as a ClusterPolicy asks for them: GPUs that are shared by MPS, the exporter's fields, the validator's files."""
+"""Services of the agents, as a ClusterPolicy asks for them: GPUs that are shared by MPS, the exporter's fields, the validator's files; and as labels of the
+Nodes ask, which switch single services off."""
 import re
 
 import pytest
 from actors import GPU, wait_for
 from fleet import ACCELERATORS, BY_UUID, CONFIG_MAP, NAMESPACE, Fleet, pod_on
 from operators import NATIVE, cluster_policy, running_operator
+from test_mig_fleet import STATE, ask, wait_layout
 from test_mps_fleet import CLIENT, LIMIT, SHARED, by_mps, processes, said, start
 from test_sharing import configure
-from test_validation_fleet import FOLDER, wait_files
+from test_validation_fleet import FOLDER, ready_files, wait_files
+from test_walkthroughs_operator import undivide
+from witnesses import OURS as AGENTS_TOO
 
 NODE = "n4"  # with one A100
 MPS, JOBS, COUNTERS = "/run/shared-gpus", "/run/jobs-of-gpus", "our-counters"
@@ -96,3 +100,107 @@ def test_the_fields_of_the_exporter_show_on_the_page_behind_its_service(operator
     node.run("rm", "-f", f"{JOBS}/0")
     without = {"UUID": uuid, "DCGM_FI_DRIVER_VERSION": "550.54.15"}
     wait_for(lambda: shown() == {"DCGM_FI_DEV_GPU_TEMP": [without]}, 60, "the series to have no pod and no job", shown)
+
+
+# --- labels of a Node -----------------------------------------------------------------------------------------------------------------
+DEPLOY, WORKLOAD = "nvidia.com/gpu.deploy.", "nvidia.com/gpu.workload.config"
+WISHES = {f"{DEPLOY}dcgm-exporter": "false", f"{DEPLOY}node-status-exporter": "paused-for-driver-upgrade", f"{DEPLOY}operator-validator": "false",
+          f"{DEPLOY}mig-manager": "false", WORKLOAD: "vm-passthrough"}
+
+
+def remarks(fleet: Fleet, node: str) -> str:
+    """What the node's condition says of its configuration."""
+    conditions = fleet.get("nodestate", node)["status"]["conditions"]
+    return next(one.get("message", "") for one in conditions if one["type"] == "ConfigurationApplied")
+
+
+def serves(fleet: Fleet, node: str) -> dict[str, bool]:
+    """Which services show on that node: families of its page, the validator's files."""
+    families = {"exporter": "DCGM_FI_DEV_GPU_TEMP", "status": "gpu_operator_node_driver_ready", "own": "penstock_build_info"}
+    return {name: fleet.metric(node, family) is not None for name, family in families.items()} | {"files": bool(ready_files(fleet, node))}
+
+
+ALL = dict.fromkeys(("exporter", "status", "own", "files"), True)
+
+
+@pytest.fixture
+def labelled(operator, fleet):
+    """`labelled(node, labels)`: the node has these labels, until the end."""
+    given: list[tuple[str, str]] = []
+
+    def label(node: str, labels: dict[str, str]):
+        given.extend((node, key) for key in labels)
+        fleet.kubectl("label", "node", node, *(f"{key}={value}" for key, value in labels.items()), "--overwrite")
+    yield label
+    for node, key in given:
+        fleet.kubectl("label", "node", node, f"{key}-")
+    undivide(fleet)
+
+
+def test_labels_of_a_node_switch_single_services_of_its_agent_off(operator, node, labelled, fleet):
+    serve(operator, fleet, nodeStatusExporter={"enabled": True})
+    for name in fleet.nodes:
+        wait_for(lambda name=name: serves(fleet, name) == ALL, 60, f"all services of {name}", lambda name=name: serves(fleet, name))
+    wait_layout(fleet, "success", gpu=1)
+    labelled(NODE, WISHES)
+    wanted = ALL | dict.fromkeys(("exporter", "status", "files"), False)
+    wait_for(lambda: serves(fleet, NODE) == wanted, 60, f"{NODE} to have {wanted}", lambda: (serves(fleet, NODE), remarks(fleet, NODE)))
+    for key in WISHES:
+        wait_for(lambda key=key: f"{key}: " in remarks(fleet, NODE), 60, f"the condition to name {key}", lambda: remarks(fleet, NODE))
+        assert f"{key}: " in node.penstock("status").stdout
+    assert f'{WORKLOAD}: "vm-passthrough" is not served yet' in remarks(fleet, NODE)
+    wait_for(lambda: any(event["reason"] == "ConfigurationAppliedWithRemarks" and WORKLOAD in event["message"] for event in fleet.events(NODE)), 60, "an Event that names it",
+             lambda: [(event["reason"], event["message"]) for event in fleet.events(NODE)])
+    ask(fleet, "all-1g.5gb")
+    operator.wait_quiet(5, who=AGENTS_TOO)
+    assert {key: fleet.labels(NODE).get(key) for key in WISHES} == WISHES, "a user's value was replaced"
+    assert fleet.labels(NODE)[STATE] == "success" and node.kubelet_lists() == node.offers(), "the GPU was divided"
+    assert all(serves(fleet, name) == ALL for name in fleet.nodes if name != NODE)
+    operator.wait_state("ready")  # the node is as its labels ask
+    for key in WISHES:
+        fleet.kubectl("label", "node", NODE, f"{key}-")
+    wait_layout(fleet, "success", gpu=7)
+    wait_for(lambda: serves(fleet, NODE) == ALL, 60, "all services again", lambda: (serves(fleet, NODE), remarks(fleet, NODE)))
+    wait_for(lambda: {key: fleet.labels(NODE).get(key) for key in WISHES} == dict.fromkeys(WISHES, "true") | {WORKLOAD: None}, 60, "the labels of the operator",
+             lambda: fleet.labels(NODE))
+
+
+def test_a_node_that_opts_out_below_workloads_drains_as_they_end(operator, labelled, fleet):
+    """What pods hold stays; nothing new is given away, and what is released is withdrawn. Other nodes go on."""
+    serve(operator, fleet)
+    n1, opt_out = fleet.nodes["n1"], f"{DEPLOY}operands"
+    fleet.hold("held", "n1", 2)
+    fleet.wait_held("held")
+
+    def containers() -> dict[str, tuple[str, int]]:
+        return {pod["metadata"]["name"]: tuple(pod["status"]["containerStatuses"][0][key] for key in ("containerID", "restartCount"))
+                for pod in fleet.get("pods", "-l", "app=held")["items"]}
+    before = containers()
+    gave = n1.kubelet_gave()
+    labelled("n1", {opt_out: "false"})
+
+    def amounts() -> tuple[str, str]:
+        """What pods have stays in the kubelet's list, but is not given away again (ADR 0068)."""
+        status = fleet.get("node", "n1")["status"]
+        return status["capacity"][GPU], status["allocatable"][GPU]
+    wait_for(lambda: amounts() == ("2", "0"), 60, "the Node to have what the pods hold, and nothing to give away", lambda: (amounts(), n1.kubelet_has()))
+    wait_for(lambda: operator.policy()["status"]["nodes"]["byState"] == {"ready": 3, "optedOut": 1}, 60, "the policy to count it", lambda: operator.policy()["status"])
+    wait_for(lambda: f"{DEPLOY}device-plugin: " in remarks(fleet, "n1"), 60, "the node to say so", lambda: remarks(fleet, "n1"))
+    assert {key for key in fleet.labels("n1") if key.startswith(DEPLOY)} == {opt_out}
+    fleet.hold("new", "n1", 1)
+    fleet.hold("elsewhere", "n2", 1)
+    fleet.wait_held("elsewhere")
+    [new] = [pod["metadata"]["name"] for pod in fleet.get("pods", "-l", "app=new")["items"]]
+    wait_for(lambda: "Insufficient nvidia.com/gpu" in fleet.why_pending(new), 60, "the new pod to wait", lambda: fleet.pod(new))
+    assert n1.kubelet_gave() == gave
+    assert containers() == before, "a pod was disturbed"
+    ended, kept = sorted(before)
+    fleet.delete_pod(ended)
+    wait_for(lambda: amounts() == ("1", "0"), 60, "the released device to be withdrawn", amounts)
+    assert fleet.phase(new) == "Pending"
+    fleet.kubectl("label", "node", "n1", f"{opt_out}-")
+    wait_for(lambda: fleet.ready(new), 120, "the pod that waited to run", lambda: (fleet.pod(new), n1.kubelet_has()))
+    fleet.wait_advertised(60)
+    operator.wait_state("ready")
+    assert n1.kubelet_gave()[kept] == gave[kept]
+    fleet.check()
