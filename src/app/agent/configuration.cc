@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/listen.h"
+#include "app/agent/cluster_connection.h"
 #include "base/core/strings.h"
 #include "base/log.h"
 
@@ -62,6 +63,7 @@ Configuration::Configuration(os::Loop& control, base::Executor& io, Settings set
       below_(std::move(start.below)),
       own_(start.config),
       current_(start.config),
+      services_known_(!ClusterConnection::Wanted(start.config.cluster)),
       counters_(control, io, [this] { CountersChanged(); }),
       exporter_(control, io, [this] { ExporterChanged(); }),
       published_(CurrentConfig{.config = start.config}) {
@@ -250,7 +252,8 @@ void Configuration::Refuse(const Source& source, const std::string& problem) {
 }
 
 void Configuration::SetServices(const api::compat::NodeServices& services) {
-  if (std::exchange(services_, services) != services_) Publish(current_);
+  const bool first = !std::exchange(services_known_, true);
+  if (std::exchange(services_, services) != services_ || first) Publish(current_);
 }
 
 void Configuration::Publish(api::NodeConfig config) {
@@ -262,6 +265,8 @@ void Configuration::Publish(api::NodeConfig config) {
   reloads_.last_successful = Healthy();
   CurrentConfig current{.config = {}, .report = in_force_};
   current.config = api::compat::WithServices(current_, services_, current.report.remarks);
+  // What is written into an engine's files stays there, and the Node's labels may ask for none.
+  if (!services_known_) current.config.containers.configure_engine = api::EngineSetup::kOff;
   current.report.problem = RemoteFails() ? remote_->problem : refused_;
   current.report.problem_origin = RemoteFails() ? remote_->origin : refused_origin_;
   for (const auto& [problem, origin] :

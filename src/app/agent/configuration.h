@@ -75,7 +75,8 @@ class Configuration {
   void SetRemoteCounters(const api::RemoteConfig& remote) { counters_.Take(remote); }
 
   /// Sets which services the Node's labels switch off: what is published is without them, whatever
-  /// the source of the configuration.
+  /// the source of the configuration. In a cluster, containers.configureEngine is off until the
+  /// first call.
   void SetServices(const api::compat::NodeServices& services);
   const api::compat::NodeServices& services() const { return services_; }
 
@@ -163,6 +164,7 @@ class Configuration {
   // The configuration in force, without the rows of the counters file.
   api::NodeConfig current_;
   api::compat::NodeServices services_;
+  bool services_known_;  // or there is no Node whose labels could say
   CountersFollower counters_;
   CountersFollower::State counters_state_;  // as last published
   ExporterFollower exporter_;

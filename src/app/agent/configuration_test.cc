@@ -495,6 +495,22 @@ TEST_F(ConfigurationTest, WhatAFileOfCountersSaysIsNoChangeOfTheConfiguration) {
   EXPECT_THAT(proposal.changes, IsEmpty());
 }
 
+TEST_F(ConfigurationTest, AnEngineIsConfiguredOnceTheNodesLabelsLetIt) {
+  const std::string text = kOurs + "containers: {configureEngine: runtime}\n";
+  const auto engine = [this] { return Config().containers.configure_engine; };
+  StartWith(text);
+  EXPECT_EQ(engine(), api::EngineSetup::kRuntime) << "no Node could say otherwise";
+  StartWith(text + "cluster: {enabled: on}\n");
+  EXPECT_EQ(engine(), api::EngineSetup::kOff) << "its labels are not known";
+  configuration_->SetServices({.toolkit = false});
+  EXPECT_EQ(engine(), api::EngineSetup::kOff);
+  configuration_->SetServices({});
+  EXPECT_EQ(engine(), api::EngineSetup::kRuntime);
+  StartWith(text + "cluster: {enabled: on}\n");
+  configuration_->SetServices({});
+  EXPECT_EQ(engine(), api::EngineSetup::kRuntime) << "the first answer switches nothing off";
+}
+
 TEST_F(ConfigurationTest, IsReadAgainWhenAsked) {
   StartWith("version: v1\n");
   configuration_->Reload();

@@ -40,10 +40,11 @@ class Policy:
     def other(self) -> str:
         return {OLD: NEW, NEW: OLD}[self.version]
 
-    def apply(self, version: str, **upgrade):
+    def apply(self, version: str, pods: dict | None = None, **upgrade):
+        """`pods`: the section daemonsets."""
         self.version = version
         upgrade = merged({"autoUpgrade": True, "maxParallelUpgrades": 1, "waitForCompletion": {"podSelector": JOB}}, upgrade)
-        self.rollout.operator.apply(cluster_policy(driver=container(version, self.rollout.fleet.programs) | {"enabled": True, "upgradePolicy": upgrade}))
+        self.rollout.operator.apply(cluster_policy(daemonsets=pods or {}, driver=container(version, self.rollout.fleet.programs) | {"enabled": True, "upgradePolicy": upgrade}))
 
     def wait_done(self):
         self.rollout.wait_done(**dict.fromkeys(BARE, f"container {self.version}"))
@@ -181,13 +182,17 @@ def test_a_policys_driver_is_upgraded_below_pods_also_without_automatic_upgrades
     assert asked(fleet, begin, "delete", "pods") == {pod["metadata"]["name"] for pod in drivers.values()}
 
 
+def module_of(rollout: Rollout, node: str) -> tuple[int, int]:
+    """Another one if it was loaded again."""
+    file = os.stat(rollout.bare[node].node.machine.root / "sys/module/nvidia/version")
+    return file.st_ino, file.st_mtime_ns
+
+
 def test_go831_a_drivers_pod_that_starts_again_installs_nothing_and_touches_no_pod(policy, rollout, fleet):
-    def module() -> os.stat_result:
-        return os.stat(rollout.bare["n3"].node.machine.root / "sys/module/nvidia/version")
     fleet.hold("keeper", "n3", 1)
     fleet.wait_held("keeper")
     [keeper] = fleet.get("pods", "-l", "app=keeper")["items"]
-    before, loaded, begin = rollout.driver_pods()["n3"]["metadata"], module(), time.time()
+    before, loaded, begin = rollout.driver_pods()["n3"]["metadata"], module_of(rollout, "n3"), time.time()
     sampler = fleet.sample_kubelet("n3")
     fleet.kubectl("delete", "pod", "-n", NAMESPACE, before["name"], "--wait=false")
 
@@ -198,11 +203,31 @@ def test_go831_a_drivers_pod_that_starts_again_installs_nothing_and_touches_no_p
     rollout.operator.wait_state("ready")
     fleet.wait_offered()
     assert sampler.counts() == {1}, "the kubelet lost the GPU for a while"
-    assert (module().st_ino, module().st_mtime_ns) == (loaded.st_ino, loaded.st_mtime_ns), "the module was loaded again"
+    assert module_of(rollout, "n3") == loaded, "the module was loaded again"
     [now] = fleet.get("pods", "-l", "app=keeper")["items"]
     assert now["metadata"]["uid"] == keeper["metadata"]["uid"] and now["status"]["containerStatuses"] == keeper["status"]["containerStatuses"]
     assert "The driver stays." in fleet.kubectl("logs", "-n", NAMESPACE, rollout.driver_pods()["n3"]["metadata"]["name"], "-c", "k8s-driver-manager").stdout
     assert policy.seen == dict.fromkeys(BARE, ["upgrade-done"]) and not policy.most[0] and not asked(fleet, begin, "create", "pods/eviction")
+
+
+def test_a_label_of_all_pods_replaces_the_drivers_pods_and_neither_driver_nor_a_pod_that_holds_a_gpu(policy, rollout, fleet):
+    fleet.hold("keeper", "n3", 1)
+    fleet.wait_held("keeper")
+    [keeper] = fleet.get("pods", "-l", "app=keeper")["items"]
+    before, modules, begin = rollout.driver_pods(), {node: module_of(rollout, node) for node in BARE}, time.time()
+    policy.apply(policy.version, pods={"labels": {"example.com/team": "a"}})
+
+    def replaced() -> bool:
+        pods = rollout.driver_pods()
+        return all(node in pods and pods[node]["metadata"]["labels"].get("example.com/team") == "a" for node in BARE)
+    wait_for(replaced, 240, "the drivers' pods to have the label", rollout.told)
+    policy.wait_done()
+    assert not {pod["metadata"]["uid"] for pod in before.values()} & {pod["metadata"]["uid"] for pod in rollout.driver_pods().values()}
+    assert {node: module_of(rollout, node) for node in BARE} == modules, "a module was loaded again"
+    [now] = fleet.get("pods", "-l", "app=keeper")["items"]
+    assert now["metadata"]["uid"] == keeper["metadata"]["uid"] and now["status"]["containerStatuses"][0]["restartCount"] == 0
+    assert not asked(fleet, begin, "create", "pods/eviction")
+    fleet.wait_offered()
 
 
 def test_a_penstock_objects_driver_goes_to_its_canary_first_and_drains_what_may_be_drained(policy, rollout, fleet):

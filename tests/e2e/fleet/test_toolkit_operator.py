@@ -8,6 +8,7 @@ from fleet import NAMESPACE, WITHOUT_CDI
 from operators import NATIVE, cluster_policy, running_operator
 
 CLASS, FOLDER, SOCKET, CONFIG = "gpu-containers", "/opt/container-programs", "/run/containerd/containerd.sock", "/etc/containerd/config.toml"
+SHOW, LABEL = f"cat {CONFIG} /etc/containerd/conf.d/*.toml 2>/dev/null || true", "nvidia.com/gpu.deploy.container-toolkit"
 # As NVIDIA's documentation names the files of an engine that is installed elsewhere (k3s, RKE2).
 ENV = [{"name": "CONTAINERD_CONFIG", "value": CONFIG}, {"name": "CONTAINERD_SOCKET", "value": SOCKET}, {"name": "CONTAINERD_RUNTIME_CLASS", "value": "nvidia"},
        {"name": "CONTAINERD_SET_AS_DEFAULT", "value": "true"}]
@@ -31,6 +32,7 @@ def node(fleet):
     """The node; the engines have their own files again afterwards."""
     before = {one: one.run("cat", CONFIG).stdout for one in fleet.nodes.values()}
     yield fleet.nodes[WITHOUT_CDI]
+    fleet.kubectl("label", "node", WITHOUT_CDI, f"{LABEL}-")
     fleet.clear()
     for one, config in before.items():
         one.run("sh", "-c", f"cat > {CONFIG}", input=config)
@@ -55,6 +57,7 @@ def answers(operator) -> str:
 
 def test_a_pod_of_the_runtime_class_gets_its_gpu_where_the_engine_was_configured_by_the_policy(operator, node, fleet):
     before = node.run("cat", CONFIG).stdout
+    fleet.kubectl("label", "node", node.name, f"{LABEL}=false", "--overwrite")
     operator.apply(native(), cluster_policy(toolkit={"env": ENV, "installDir": FOLDER}, operator={"runtimeClass": CLASS}))
     operator.wait_state("ready", 240)
     assert fleet.kubectl("get", "runtimeclass", CLASS, "-o", "jsonpath={.handler}").stdout == "nvidia"
@@ -65,7 +68,15 @@ def test_a_pod_of_the_runtime_class_gets_its_gpu_where_the_engine_was_configured
              lambda: node.allocator("kubelet"))
 
     def configured() -> str:
-        return node.run("sh", "-c", f"cat {CONFIG} /etc/containerd/conf.d/*.toml 2>/dev/null", check=False).stdout
+        return node.run("sh", "-c", SHOW, check=False).stdout
+
+    def remarks() -> list[str]:
+        return node.status()["configuration"].get("remarks", [])
+    wait_for(lambda: any(remark.startswith(f"{LABEL}: ") for remark in remarks()), 60, "the label of the node to be named", remarks)
+    others = [one for one in fleet.nodes.values() if one is not node]
+    wait_for(lambda: all("penstock-runtime" in one.run("sh", "-c", SHOW).stdout for one in others), 60, "the engines of the other nodes to be configured")
+    assert configured() == before, "the label was to keep the engine's configuration as it is"
+    fleet.kubectl("label", "node", node.name, f"{LABEL}-")
     wait_for(lambda: f"{FOLDER}/toolkit/penstock-runtime" in configured(), 60, "the engine's configuration to name the runtime in the folder of the policy", configured)
     assert node.run("test", "-x", f"{FOLDER}/toolkit/penstock-runtime", check=False).returncode == 0
     restart(fleet, node)

@@ -170,9 +170,8 @@ priorityClassName: {{ . }}
 {{- if ne $own.containerEngine.configure "off" -}}
 {{- $_ := set $config "containers" (dict "configureEngine" $own.containerEngine.configure) -}}
 {{- end -}}
-{{- if or .Values.dcgmExporter.enablePodLabels .Values.dcgmExporter.enablePodUID -}}
+{{- /* A ClusterPolicy can ask for the labels of pods tomorrow, and nobody but this chart gives the agents rights. */ -}}
 {{- $_ := set $config "telemetry" (dict "holderLabels" (list "*")) -}}
-{{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
 
