@@ -1,15 +1,24 @@
 #include "app/operator/metrics_page.h"
 
+#include <chrono>
+
+#include "api/compat/nvidia/operator_metrics.h"
+
 namespace penstock::app {
 namespace {
 
-void Family(std::string& page, const char* name, const char* type, const char* help) {
-  page += std::string("# HELP ") + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
+void Family(std::string& page, const std::string& name, std::string_view type,
+            std::string_view help) {
+  page += "# HELP " + name + " ";
+  page += help;
+  page += "\n# TYPE " + name + " ";
+  page += type;
+  page += '\n';
 }
 
-void Sample(std::string& page, const char* name, const std::string& labels, std::int64_t value) {
-  page += std::string(name) + (labels.empty() ? "" : "{" + labels + "}") + " " +
-          std::to_string(value) + "\n";
+void Sample(std::string& page, const std::string& name, const std::string& labels,
+            std::int64_t value) {
+  page += name + (labels.empty() ? "" : "{" + labels + "}") + " " + std::to_string(value) + "\n";
 }
 
 std::int64_t Count(std::uint64_t count) { return static_cast<std::int64_t>(count); }
@@ -46,51 +55,30 @@ void AddDrivers(std::string& page, const std::vector<cluster::DriverOutcome>& dr
              Label("driver", driver.name) + "," + Label("reason", driver.gate), 1);
 }
 
-/// Those of NVIDIA's operator, with its names and their meaning (controllers/operator_metrics.go).
-void AddNvidias(std::string& page, const cluster::Operator::Numbers& now) {
-  const auto add = [&page](const char* name, const char* type, const char* help,
-                           std::int64_t value) {
-    Family(page, name, type, help);
-    Sample(page, name, "", value);
-  };
-  constexpr std::int64_t kSuccess = 1, kNotReady = 0, kNoPolicy = -1, kError = -2;
-  const auto& passes = now.passes;
-  add("gpu_operator_gpu_nodes_total", "gauge", "Number of nodes with GPUs.",
-      Count(now.device_nodes));
-  add("gpu_operator_reconciliation_status", "gauge",
-      "1 if all policies are ready, 0 if not, -1 without a policy, -2 if something cannot be read "
-      "or written.",
-      passes.last_failed  ? kError
-      : now.policies == 0 ? kNoPolicy
-      : passes.last_ready ? kSuccess
-                          : kNotReady);
-  add("gpu_operator_reconciliation_total", "counter", "Reconciliations.", Count(passes.all));
-  add("gpu_operator_reconciliation_failed_total", "counter",
-      "Reconciliations in which something could not be read or written.", Count(passes.failed));
-  const base::WallTime succeeded = passes.succeeded.value_or(base::WallTime{});
-  add("gpu_operator_reconciliation_last_success_ts_seconds", "gauge",
-      "When all policies were ready last, in seconds; now, while they are.",
-      std::chrono::floor<std::chrono::seconds>(succeeded).time_since_epoch().count());
-  add("gpu_operator_driver_auto_upgrade_enabled", "gauge",
-      "1 if drivers are upgraded automatically.", now.automatic_upgrades ? 1 : 0);
-  cluster::UpgradeCounts all;
+api::compat::ReconciliationStatus StatusOf(const cluster::Operator::Numbers& now) {
+  using enum api::compat::ReconciliationStatus;
+  if (now.passes.last_failed) return kError;
+  if (now.policies == 0) return kNoPolicy;
+  return now.passes.last_ready ? kSuccess : kNotReady;
+}
+
+api::compat::OperatorFacts FactsOf(const cluster::Operator::Numbers& now) {
+  api::compat::OperatorFacts facts{.device_nodes = now.device_nodes,
+                                   .status = StatusOf(now),
+                                   .reconciliations = now.passes.all,
+                                   .failed_reconciliations = now.passes.failed,
+                                   .automatic_upgrades = now.automatic_upgrades};
+  if (now.passes.succeeded)
+    facts.succeeded =
+        std::chrono::floor<std::chrono::seconds>(*now.passes.succeeded).time_since_epoch().count();
   for (const cluster::DriverOutcome& driver : now.drivers) {
-    all.done += driver.counts.done;
-    all.required += driver.counts.required;
-    all.underway += driver.counts.underway;
-    all.failed += driver.counts.failed;
-    all.available += driver.counts.available;
+    facts.underway += driver.counts.underway;
+    facts.done += driver.counts.done;
+    facts.failed += driver.counts.failed;
+    facts.required += driver.counts.required;
+    facts.available += driver.counts.available;
   }
-  add("gpu_operator_nodes_upgrades_in_progress", "gauge", "Nodes whose driver is being upgraded.",
-      Count(all.underway));
-  add("gpu_operator_nodes_upgrades_done", "gauge", "Nodes whose driver is upgraded.",
-      Count(all.done));
-  add("gpu_operator_nodes_upgrades_failed", "gauge", "Nodes on which an upgrade has failed.",
-      Count(all.failed));
-  add("gpu_operator_nodes_upgrades_available", "gauge", "Nodes on which an upgrade can begin.",
-      Count(all.available));
-  add("gpu_operator_nodes_upgrades_pending", "gauge", "Nodes that wait for their upgrade.",
-      Count(all.required));
+  return facts;
 }
 
 void Add(std::string& page, const cluster::Operator::Numbers& now) {
@@ -127,7 +115,11 @@ void Add(std::string& page, const cluster::Operator::Numbers& now) {
   for (const auto& [what, count] : now.writes)
     Sample(page, "penstock_operator_writes_total", Label("what", what), Count(count));
   AddDrivers(page, now.drivers);
-  AddNvidias(page, now);
+  for (const auto& metric : api::compat::OperatorFamilies(FactsOf(now))) {
+    const std::string name(metric.name);
+    Family(page, name, metric.type, metric.help);
+    Sample(page, name, "", metric.value);
+  }
 }
 
 }  // namespace

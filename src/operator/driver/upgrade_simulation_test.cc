@@ -25,6 +25,7 @@ enum class Fault {
   kNotReady,         ///< for a while, in the middle of it
   kDaemonSetPod,     ///< a pod of a DaemonSet holds a device
   kCordonedBefore,
+  kFailsLater,  ///< validation, for ten minutes some time after the upgrade; not by chance
 };
 constexpr int kFaults = 11;
 
@@ -44,6 +45,7 @@ struct SimulatedNode {
   std::optional<WallTime> not_ready_since;
   DriverPod pod;
   int pod_age = 0, pods_made = 0;
+  int done_for = 0;  ///< turns with the new driver
   std::vector<SimulatedPod> pods;
   bool gone = false;
 };
@@ -66,8 +68,14 @@ class Fleet {
   std::vector<SimulatedNode>& nodes() { return nodes_; }
   const FleetPlan& plan() const { return plan_; }
   static const UpgradeRecord& RecordOf(const SimulatedNode& node) { return node.record; }
+  /// How often validation was found to fail after an upgrade.
+  int relapses() const { return relapses_; }
 
  private:
+  static bool FailsNow(const SimulatedNode& node) {
+    return node.fault == Fault::kFailsLater && node.done_for >= 5 && node.done_for < 25;
+  }
+
   bool Chance(int percent) { return static_cast<int>(random_() % 100) < percent; }
 
   SimulatedNode MakeNode(int number) {
@@ -99,7 +107,8 @@ class Fleet {
     seen.wanted = wanted_;
     seen.wanted_digest = wanted_;
     if (wanted_ == "new") seen.previous = "old";
-    const bool fails = node.fault == Fault::kNotValidated && node.pod.target == "new";
+    const bool fails =
+        (node.fault == Fault::kNotValidated && node.pod.target == "new") || FailsNow(node);
     if (node.pod.ready)
       seen.validation = fails ? DriverValidation::kFailed : DriverValidation::kPassed;
     if (fails) seen.validation_text = "no device file";
@@ -114,6 +123,7 @@ class Fleet {
     for (const SimulatedNode& node : nodes_)
       if (!node.gone) seen.push_back(Observed(node));
     plan_ = PlanUpgrades(seen, policy_, now_);
+    CheckSoak(seen);
     bool changed = false;
     for (const UpgradeNode& node : seen) {
       const NodeStep& step = plan_.steps.at(node.name);
@@ -172,6 +182,20 @@ class Fleet {
     }
   }
 
+  /// Where a canary has failed, none begins before it has worked for as long as it soaks.
+  void CheckSoak(const std::vector<UpgradeNode>& seen) {
+    for (const SimulatedNode& node : nodes_) {
+      if (!FailsNow(node)) continue;
+      failed_at_ = now_;
+      ++relapses_;
+    }
+    if (!failed_at_ || now_ > *failed_at_ + policy_.canaries.soak) return;
+    for (const UpgradeNode& node : seen) {
+      if (node.record.state != UpgradeState::kRequired) continue;
+      EXPECT_EQ(plan_.steps.at(node.name).record.state, UpgradeState::kRequired) << node.name;
+    }
+  }
+
   /// The limits hold at every moment.
   void Check() {
     std::size_t underway = 0, cordoned = 0;
@@ -192,6 +216,8 @@ class Fleet {
   bool Advance(SimulatedNode& node) {
     if (node.gone) return false;
     AdvanceFaults(node);
+    node.done_for +=
+        RecordOf(node).state == UpgradeState::kDone && node.pod.target == "new" ? 1 : 0;
     const std::size_t before = node.pods.size();
     std::erase_if(node.pods,
                   [](SimulatedPod& one) { return one.pod.terminating && one.ends_in-- <= 0; });
@@ -248,6 +274,8 @@ class Fleet {
   std::string wanted_ = "old";
   std::vector<SimulatedNode> nodes_;
   FleetPlan plan_;
+  std::optional<WallTime> failed_at_;  // a node that was upgraded, last
+  int relapses_ = 0;
 };
 
 api::UpgradePolicy PolicyOfFleet() {
@@ -323,6 +351,30 @@ TEST(UpgradeSimulation, StopsAtTheFirstFailuresAndSaysWhyTheOthersWait) {
       EXPECT_FALSE(step.reason.empty() && record.reason.empty()) << node.name;
     }
     EXPECT_EQ(touched, 3u) << "only the canaries met the driver that crashes";
+  }
+}
+
+TEST(UpgradeSimulation, HoldsTheOthersWhileACanaryFailsAndUntilItHasSoakedAgain) {
+  api::UpgradePolicy policy = PolicyOfFleet();
+  policy.canaries.count = "3";
+  policy.canaries.soak = std::chrono::minutes(5);
+  for (unsigned seed = 21; seed <= 23; ++seed) {
+    Fleet fleet(seed, policy);
+    std::vector<std::string> names;
+    for (SimulatedNode& node : fleet.nodes()) {
+      node.fault = Fault::kNone;
+      node.cordoned = false;
+      for (SimulatedPod& one : node.pods) one.pod.restarted = false;
+      names.push_back(node.name);
+    }
+    std::ranges::sort(names);
+    std::ranges::find(fleet.nodes(), names[1], &SimulatedNode::name)->fault = Fault::kFailsLater;
+    fleet.Run();
+    EXPECT_GE(fleet.relapses(), 10);
+    for (const SimulatedNode& node : fleet.nodes()) {
+      EXPECT_EQ(node.pod.target, "new") << Described(node, node.record);
+      EXPECT_EQ(node.record.reason, "") << Described(node, node.record);
+    }
   }
 }
 
