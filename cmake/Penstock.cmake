@@ -241,3 +241,17 @@ function(penstock_program name)
   target_link_libraries(${name} PRIVATE penstock_flags ${program_DEPS} Threads::Threads)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
+
+# penstock_order(PROGRAM file): the linker places the functions that this file names (bench/order writes it) in the section .text.order, side by side, so that
+# a program at rest uses few pages of code (docs/adr/0074).
+function(penstock_order program file)
+  set(script ${CMAKE_CURRENT_BINARY_DIR}/${program}.ld)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(STRINGS ${file} lines REGEX "^[^#]")
+  list(TRANSFORM lines REPLACE "^[^:]+$" "*(.text.\\0)")
+  list(TRANSFORM lines REPLACE "^[^*].*:.*$" "*\\0(.text)")
+  list(JOIN lines "\n" lines)
+  file(CONFIGURE OUTPUT ${script} CONTENT "SECTIONS { .text.order : {\n@lines@\n} } INSERT BEFORE .text;\n" @ONLY)
+  target_link_options(${program} PRIVATE -Wl,-T,${script})
+  set_property(TARGET ${program} APPEND PROPERTY LINK_DEPENDS ${script})
+endfunction()

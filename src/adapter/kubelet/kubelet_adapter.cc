@@ -271,7 +271,7 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
                                        .consumer = options.consumer(),
                                        .written = written.get(),
                                        .unique = "",
-                                       .host_path = options.host_path}});
+                                       .host_path = options.host_paths()}});
     if (answers.ok()) pods.SchedulePoll();
     return answers;
   }

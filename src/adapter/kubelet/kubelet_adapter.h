@@ -28,8 +28,9 @@ class KubeletAdapter {
   struct Options {
     std::string kubelet_dir = "/var/lib/kubelet";
     std::string proc_root = "/proc";
-    /// Path of a device file ("/dev/nvidia0") on this machine.
-    std::function<std::string(const std::string&)> host_path;
+    /// Called at each Allocate: what gives the paths of its device files ("/dev/nvidia0") on this
+    /// machine.
+    std::function<std::function<std::string(const std::string&)>()> host_paths;
     /// How devices are named to containers from now on; called at each Allocate.
     std::function<node::allocate::ConsumerKind()> consumer = [] {
       return node::allocate::ConsumerKind::kContainer;

@@ -97,9 +97,9 @@ void Adapters::MakeKubeletAdapter(Node node, const api::NodeConfig& config, Call
       adapter::kubelet::KubeletAdapter::Options{
           .kubelet_dir = config.paths.kubelet_dir,
           .proc_root = config.paths.proc_root,
-          .host_path =
-              [config = callbacks.config, &inventory = node.inventory](const std::string& path) {
-                return HostDevicePath(config()->paths, *inventory.published().Get(), path);
+          .host_paths =
+              [config = callbacks.config, &inventory = node.inventory] {
+                return HostDevicePaths(config(), inventory.published().Get());
               },
           .consumer = [config = callbacks.config] { return ConsumerOf(*config()); },
           .share_policy = [config = callbacks.config] { return config()->sharing.policy; },

@@ -145,9 +145,10 @@ TEST_F(DriverRootTest, TheKubeletIsAnsweredFilesOfTheDriversOwnPlace) {
                         .driver = std::make_shared<const device::Driver>(driver),
                         .reason = "",
                         .place = PlaceIn(config_.paths, Find(), "")}};
-  EXPECT_EQ(HostDevicePath(config_.paths, inventory, "/dev/acmectl"),
-            "/run/drivers/acme/dev/acmectl");
-  EXPECT_EQ(HostDevicePath(config_.paths, inventory, "/dev/other"), "/dev/other");
+  HostDevicePaths on_host(std::make_shared<const api::NodeConfig>(config_),
+                          std::make_shared<const node::inventory::Snapshot>(inventory));
+  EXPECT_EQ(on_host("/dev/acmectl"), "/run/drivers/acme/dev/acmectl");
+  EXPECT_EQ(on_host("/dev/other"), "/dev/other");
 }
 
 TEST_F(DriverRootTest, AWatchFollowsWhatComesAndGoes) {

@@ -11,8 +11,8 @@ namespace {
 /// names differently.
 bool HasDev(const std::string& dev_root) { return os::Exists(BelowRoot(dev_root, "/dev")); }
 
-std::string InRoot(const std::string& dev_root, const std::string& root, const std::string& file) {
-  return BelowRoot(root, HasDev(dev_root) ? file : file.substr(std::string("/dev").size()));
+std::string InRoot(bool has_dev, const std::string& root, const std::string& file) {
+  return BelowRoot(root, has_dev ? file : file.substr(std::string("/dev").size()));
 }
 
 }  // namespace
@@ -65,33 +65,35 @@ os::MachinePaths MachinePathsOf(const api::NodeConfig& config) {
 }
 
 std::string OpenedPath(const std::string& dev_root, const std::string& file) {
-  return InRoot(dev_root, dev_root, file);
+  return InRoot(HasDev(dev_root), dev_root, file);
 }
 
 std::string OpenedPath(const api::PathsConfig& paths, const std::string& file) {
   return OpenedPath(DevRootOf(paths), file);
 }
 
-std::string HostDevicePath(const api::PathsConfig& paths, const std::string& file) {
-  return InRoot(DevRootOf(paths), HostDevRootOf(paths), file);
-}
-
-std::string HostDevicePath(const api::PathsConfig& paths,
-                           const node::inventory::Snapshot& inventory, const std::string& file) {
+std::string HostDevicePaths::operator()(const std::string& file) {
   const auto has = [&file](const std::vector<device::DeviceFile>& files) {
     return std::ranges::find(files, file, &device::DeviceFile::path) != files.end();
   };
-  for (const node::inventory::VendorEntry& vendor : inventory.vendors) {
+  for (const node::inventory::VendorEntry& vendor : inventory_->vendors) {
     // That of the host is where the configuration in force says.
     if (vendor.driver == nullptr || vendor.place == nullptr || !vendor.place->container) continue;
     const bool of_device =
-        std::ranges::any_of(inventory.devices, [&](const node::inventory::Entry& entry) {
+        std::ranges::any_of(inventory_->devices, [&](const node::inventory::Entry& entry) {
           return entry.facts->vendor == vendor.vendor && has(entry.facts->files);
         });
     if (of_device || has(vendor.driver->files))
-      return InRoot(vendor.place->dev_root, vendor.place->host_dev_root, file);
+      return Below(vendor.place->dev_root, vendor.place->host_dev_root, file);
   }
-  return HostDevicePath(paths, file);
+  return Below(DevRootOf(config_->paths), HostDevRootOf(config_->paths), file);
+}
+
+std::string HostDevicePaths::Below(const std::string& dev_root, const std::string& root,
+                                   const std::string& file) {
+  const auto [found, first] = has_dev_.try_emplace(dev_root);
+  if (first) found->second = HasDev(dev_root);
+  return InRoot(found->second, root, file);
 }
 
 }  // namespace penstock::app

@@ -2,8 +2,11 @@
 // containers. Opens nothing.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "api/config/node_config.h"
 #include "device/backend.h"
@@ -35,12 +38,23 @@ os::MachinePaths MachinePathsOf(const api::NodeConfig& config);
 std::string OpenedPath(const std::string& dev_root, const std::string& file);
 std::string OpenedPath(const api::PathsConfig& paths, const std::string& file);
 
-/// The path of a device file on the host, which goes into answers to the kubelet: below
-/// hostDevRoot, else below hostDriverRoot, else as this process opens it.
-std::string HostDevicePath(const api::PathsConfig& paths, const std::string& file);
+/// Paths of device files on the host, for one answer to the kubelet: below hostDevRoot, else below
+/// hostDriverRoot, else as this process opens them; below its place if the file belongs to a driver
+/// that was opened elsewhere. Looks at each dev root once.
+class HostDevicePaths {
+ public:
+  HostDevicePaths(std::shared_ptr<const api::NodeConfig> config,
+                  std::shared_ptr<const node::inventory::Snapshot> inventory)
+      : config_(std::move(config)), inventory_(std::move(inventory)) {}
 
-/// The same, where the file belongs to a driver that was opened elsewhere: below its place.
-std::string HostDevicePath(const api::PathsConfig& paths,
-                           const node::inventory::Snapshot& inventory, const std::string& file);
+  std::string operator()(const std::string& file);
+
+ private:
+  std::string Below(const std::string& dev_root, const std::string& root, const std::string& file);
+
+  std::shared_ptr<const api::NodeConfig> config_;
+  std::shared_ptr<const node::inventory::Snapshot> inventory_;
+  std::map<std::string, bool> has_dev_;  // of dev roots
+};
 
 }  // namespace penstock::app

@@ -1,5 +1,7 @@
 #include "app/devices/paths.h"
 
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
 #include "os/testing/temporary_folder.h"
@@ -20,13 +22,29 @@ TEST(Paths, ADevRootHoldsDevOrIsOne) {
 TEST(Paths, TheKubeletIsAnsweredWhatTheMachineCallsIt) {
   const os::TemporaryFolder folder;
   folder.Write("driver-root/dev/nvidiactl", "");
-  api::PathsConfig paths;
-  paths.driver_root = folder.path() + "/driver-root";
-  EXPECT_EQ(HostDevicePath(paths, "/dev/nvidia0"), folder.path() + "/driver-root/dev/nvidia0");
-  paths.host_driver_root = "/run/nvidia/driver";
-  EXPECT_EQ(HostDevicePath(paths, "/dev/nvidia0"), "/run/nvidia/driver/dev/nvidia0");
-  paths.host_dev_root = "/";
-  EXPECT_EQ(HostDevicePath(paths, "/dev/nvidia0"), "/dev/nvidia0");
+  api::NodeConfig config;
+  const auto on_host = [&config](const std::string& file) {
+    return HostDevicePaths(std::make_shared<const api::NodeConfig>(config),
+                           std::make_shared<const node::inventory::Snapshot>())(file);
+  };
+  config.paths.driver_root = folder.path() + "/driver-root";
+  EXPECT_EQ(on_host("/dev/nvidia0"), folder.path() + "/driver-root/dev/nvidia0");
+  config.paths.host_driver_root = "/run/nvidia/driver";
+  EXPECT_EQ(on_host("/dev/nvidia0"), "/run/nvidia/driver/dev/nvidia0");
+  config.paths.host_dev_root = "/";
+  EXPECT_EQ(on_host("/dev/nvidia0"), "/dev/nvidia0");
+}
+
+TEST(Paths, TheFilesOfOneAnswerAreNamedAlike) {
+  const os::TemporaryFolder folder;
+  folder.Write("dev/nvidiactl", "");
+  api::NodeConfig config;
+  config.paths.driver_root = folder.path();
+  HostDevicePaths on_host(std::make_shared<const api::NodeConfig>(config),
+                          std::make_shared<const node::inventory::Snapshot>());
+  EXPECT_EQ(on_host("/dev/nvidiactl"), folder.path() + "/dev/nvidiactl");
+  std::filesystem::remove_all(folder.path() + "/dev");
+  EXPECT_EQ(on_host("/dev/nvidia0"), folder.path() + "/dev/nvidia0");
 }
 
 }  // namespace

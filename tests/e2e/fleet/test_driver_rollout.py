@@ -5,8 +5,8 @@ import time
 
 from actors import GPU, wait_for
 from driver_containers import REPOSITORY, ROOT_OF_DRIVER, provide
-from driver_rollouts import BARE, NEW, OLD, ORDER, OWNER, POOL, SIMULATED, STATE, SYSTEM
-from fleet import ACCELERATORS, NAMESPACE, pod_on
+from driver_rollouts import BARE, NEW, OLD, ORDER, OWNER, POOL, SIMULATED, STATE, SYSTEM, idle_pod
+from fleet import ACCELERATORS, NAMESPACE
 from operators import OPERATOR, cluster_policy
 from witnesses import OURS as AGENTS_TOO
 
@@ -43,8 +43,7 @@ def test_at_rest_nothing_is_written(rollout, fleet):
 def test_a_changed_driver_reaches_only_its_nodes_one_by_one(rollout, fleet, measure):
     """Walkthrough G (3), with pods that hold GPUs and one that holds none."""
     fleet.deploy("holder", "n3", 1)
-    fleet.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bystander"}, "spec": pod_on("n3", "exec sleep 100000") | {"containers": [
-        {"name": "main", "image": "registry.local/busybox:1", "imagePullPolicy": "Never", "command": ["sh", "-c", "exec sleep 100000"]}]}})
+    fleet.create(idle_pod("bystander", "n3"))
     fleet.wait_deployed("holder")
     wait_for(lambda: fleet.ready("bystander"), 60, "the bystander to run")
     bystander = fleet.get("pod", "bystander")["metadata"]["uid"]

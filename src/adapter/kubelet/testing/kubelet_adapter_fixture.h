@@ -54,7 +54,7 @@ class KubeletAdapterTest : public ::testing::Test {
           control_, io_,
           KubeletAdapter::Options{
               .kubelet_dir = kubelet_.kubelet_dir(),
-              .host_path = [](const std::string& path) { return "/host" + path; },
+              .host_paths = [] { return [](const std::string& path) { return "/host" + path; }; },
               .share_policy = [this] { return policy_.load(); },
               .containers = [this] { return containers_; },
               .engine = engine,
