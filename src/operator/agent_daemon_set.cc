@@ -250,6 +250,8 @@ base::Result<Json> EngineReleaseSet(const api::PenstockSpec& spec, const Install
   for (const auto& [key, value] : labels) pods["metadata"]["labels"][key] = value;
   Json& pod = pods["spec"];
   pod["automountServiceAccountToken"] = false;
+  // Also where a taint came after the agent, as that of a node that is not ready.
+  pod["tolerations"] = {{{"operator", "Exists"}}};
   pod["terminationGracePeriodSeconds"] = 1;
   pod.erase("hostNetwork");
   if (Json* config = Named(pod["volumes"], "config"))

@@ -85,10 +85,10 @@ NodeDriver DriverOnNode(const Json& reduced_state, std::string_view vendor) {
   return {};
 }
 
-std::string WhatToDoAboutHostDriver() {
+std::string WhatToDoAboutHostDriver(bool has_containers) {
   const auto& [key, value] = api::compat::HostDriverMark();
-  return "the node is labelled " + key + "=" + value +
-         ": install the host's driver, or remove the label to get a container with one";
+  return "the node is labelled " + key + "=" + value + ": install the host's driver" +
+         (has_containers ? ", or remove the label to get a container with one" : "");
 }
 
 bool LacksDriver(const Json& reduced_state) {

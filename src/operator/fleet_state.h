@@ -36,7 +36,8 @@ NodeDriver DriverOnNode(const nlohmann::json& reduced_state,
 bool LacksDriver(const nlohmann::json& reduced_state);
 
 /// What to do where the host's own driver, for which a node has none of ours, is not there.
-std::string WhatToDoAboutHostDriver();
+/// `has_containers`: other nodes get drivers as containers.
+std::string WhatToDoAboutHostDriver(bool has_containers);
 
 /// The reason of a node without an agent that is ready.
 inline constexpr std::string_view kAgentNotReady = "AgentNotReady";

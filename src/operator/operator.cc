@@ -273,14 +273,19 @@ struct Operator::State {
 
   /// Takes everything back. Which labels nodes may have is what the former policies say.
   void WantNothing() {
-    namespace_labels.clear();
     spec_objects.clear();
     if (!known_spec) {
       std::vector<PolicyObject> before;
       for (const PolicyObject& policy : policies) before.push_back(AsItWas(policy));
       known_spec = ComputeSpec(before).spec;
     }
-    if (known_spec && !release) release.emplace();
+    if (known_spec && !release) {
+      release.emplace();
+      release->agents = AgentsOf(FindSet(std::string(kAgentName))).desired;
+    }
+    // As long as pods of ours are to start there.
+    namespace_labels.clear();
+    if (release && !release->done) namespace_labels = PrivilegedLabels(*known_spec);
     WantObjects();
     taints.Want({});
     if (!known_spec) return;
@@ -315,14 +320,17 @@ struct Operator::State {
     const Json* set = FindSet(std::string(kEngineReleaseName));
     const AgentsState pods = AgentsOf(set);
     const auto problem = work.problems().find("daemonsets");
-    const bool refused =
-        set == nullptr && problem != work.problems().end() && problem->second.lasting;
     const base::Duration left = *release->since + kReleaseTakes - api.executor().clock().Now();
+    // One that stood before may be about another DaemonSet.
+    const bool refused = set == nullptr && left < kReleaseTakes - kStarts &&
+                         problem != work.problems().end() && problem->second.lasting;
     release->ready = pods.ready;
-    release->of = pods.desired;
-    if (!pods.complete() && !refused && left > 0s) return work.After(kStatus, left);
-    if (!pods.complete()) release->why_not = ReleaseTroubles();
-    EndRelease();
+    // A node that is not ready any more may have had an agent.
+    release->of = std::max(pods.desired, release->agents);
+    const bool complete = pods.complete() && release->ready >= release->of;
+    if (!complete && !refused && left > 0s) return work.After(kStatus, std::min(left, kStarts));
+    if (!complete) release->why_not = ReleaseTroubles();
+    EndRelease(complete);
   }
 
   /// False: it is not known yet whether it is needed, or it is not.
@@ -332,7 +340,7 @@ struct Operator::State {
         ConfiguresEngines(*known_spec) || FindOwned(kMapKind, std::string(kEngineReleaseName));
     if (is_needed) release->objects = ReleaseObjects(*known_spec);
     if (release->objects.empty()) {
-      EndRelease();
+      EndRelease(true);
       return false;
     }
     release->since = api.executor().clock().Now();
@@ -341,10 +349,13 @@ struct Operator::State {
     return true;
   }
 
-  void EndRelease() {
+  void EndRelease(bool complete) {
     release->done = true;
+    release->complete = complete;
     release_troubles.Read(false);
     WantObjects();
+    if (!namespace_labels.empty()) work.Soon(kNamespace);
+    namespace_labels.clear();
   }
 
   /// "n3: cleanup: Error", of at most so many nodes.
@@ -366,7 +377,7 @@ struct Operator::State {
       all.push_back(MarksOf(nodes));
     if (release && !release->objects.empty()) {
       all.push_back(ReleasedNodes());
-      if (release->ready < release->of || release->of == 0)
+      if (!release->complete)
         all.back() += " (" + (release->why_not.empty() ? "" : release->why_not + "; ") +
                       "`penstock cleanup --host --engines` takes it back on a node)";
     }
@@ -644,7 +655,9 @@ struct Operator::State {
       all.push_back(ReadinessOf(node.name, node.opted_out, report, spec,
                                 none == why_none.end() ? "" : none->second));
       if (node.host_driver && report != nullptr && LacksDriver(*report))
-        all.back().message += (all.back().message.empty() ? "" : "; ") + WhatToDoAboutHostDriver();
+        all.back().message +=
+            (all.back().message.empty() ? "" : "; ") +
+            WhatToDoAboutHostDriver(std::ranges::any_of(spec.drivers, &api::DriverSpec::enabled));
     }
     return all;
   }
@@ -833,8 +846,9 @@ struct Operator::State {
   struct EngineRelease {
     std::vector<WantedObject> objects;  // empty: it has not begun
     std::optional<base::TimePoint> since;
-    bool done = false;               // or given up, or there was nothing to do
-    std::int64_t ready = 0, of = 0;  // nodes
+    bool done = false;                           // or given up, or there was nothing to do
+    bool complete = false;                       // done on all nodes
+    std::int64_t agents = 0, ready = 0, of = 0;  // nodes: that had one when it began, and so on
     std::string why_not;
   };
   std::optional<EngineRelease> release;

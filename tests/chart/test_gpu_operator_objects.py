@@ -321,7 +321,7 @@ def test_an_uninstall_waits_for_the_operator_and_then_removes_what_is_left(opera
     when = {thing["metadata"]["name"]: thing["metadata"]["annotations"]["helm.sh/hook"] for thing in things if thing["kind"] == "Job"}
     assert when == {"gpu-operator-uninstall": "pre-delete", "penstock-cleanup": "post-delete"}
     assert command(things, "gpu-operator-uninstall") == [
-        "/usr/bin/penstock", "cleanup", "--policies", f"--release={OPERATOR_NAMESPACE}/gpu-operator", "--timeout=120s"]
+        "/usr/bin/penstock", "cleanup", "--policies", f"--release={OPERATOR_NAMESPACE}/gpu-operator", "--timeout=180s"]
     assert command(things, "penstock-cleanup") == ["/usr/bin/penstock", "cleanup", "--cluster", f"--namespace={OPERATOR_NAMESPACE}", "--operator",
                                                    f"--after-daemonset={OPERATOR_NAMESPACE}/penstock-cleanup"]
     for thing in things:

@@ -29,7 +29,7 @@ constexpr char kOwner[] = "agent", kContainerOff[] = "validation.container is of
                kOther[] = "something changed meanwhile",
                kEnded[] =
                    "another program ended it before it answered, as the kubelet does with a "
-                   "container that takes seconds to start",
+                   "container that takes seconds to start: ",
                kLate[] =
                    "a container with the devices does not end within 30 s; one without them "
                    "does";
@@ -230,7 +230,7 @@ void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
   if (tried_ != wanted_) return Undecided(kOther);
   switch (answer.kind) {
     case Kind::kNotTried: return Undecided(Shortened(answer.text));
-    case Kind::kEnded: return Ended();
+    case Kind::kEnded: return Ended(Shortened(answer.text));
     case Kind::kLate:
       if (!with_devices) {
         late_runs_ = 0;
@@ -262,7 +262,7 @@ void ContainerCheck::Answered(bool with_devices, const ProbeAnswer& answer) {
 
 /// A hook or a device that hangs. Once may be chance on a machine that is busy.
 void ContainerCheck::Late() {
-  if (++late_runs_ < kLateRuns) return Undecided(kLate);
+  if (++late_runs_ < kLateRuns) return Unknown(kLate, std::max(after_nothing_.Next(), times_.late));
   Decide(State::kFailed, {kLate});
 }
 
@@ -288,12 +288,12 @@ void ContainerCheck::Undecided(std::string why) { Unknown(std::move(why), after_
 /// A kubelet looks at fixed times, and the next run takes as long as this one: after whole seconds
 /// it would be met at the same moment each time. It is met by chance on a machine that is busy, so
 /// that soon another one is tried; one that always is takes too long for this kubelet.
-void ContainerCheck::Ended() {
+void ContainerCheck::Ended(const std::string& text) {
   const base::Duration back_off = after_nothing_.Next();
   const bool chance = ++ended_runs_ < kEndedRuns;
   std::uniform_int_distribution<base::Duration::rep> phase(0, times_.kubelet.count());
-  Unknown(kEnded, (chance ? std::min(back_off, times_.ended) : times_.most) +
-                      base::Duration(phase(random_)));
+  Unknown(kEnded + text, (chance ? std::min(back_off, times_.ended) : times_.most) +
+                             base::Duration(phase(random_)));
 }
 
 /// What was found before holds.

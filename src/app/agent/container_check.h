@@ -63,6 +63,8 @@ class ContainerCheck {
     base::Duration most = std::chrono::minutes(10);     ///< of both
     base::Duration ended = std::chrono::seconds(30);    ///< at most, while a kubelet may have ended
                                                         ///< it by chance
+    base::Duration late = std::chrono::seconds(30);     ///< at least, after one that did not end:
+                                                        ///< not within one busy time
     base::Duration kubelet = std::chrono::seconds(2);   ///< how often a kubelet looks for what is
                                                         ///< no pod's (housekeepingPeriod)
   };
@@ -101,7 +103,7 @@ class ContainerCheck {
   void Late();
   void Decide(State state, std::vector<std::string> why);
   void Undecided(std::string why);
-  void Ended();
+  void Ended(const std::string& text);
   void Unknown(std::string why, base::Duration again);
   void Forget();
   void AgainAt(base::TimePoint time);

@@ -59,8 +59,6 @@ void AddListed(ContainerCheck::Target& target, const device::Dialect& dialect,
   for (const device::Facts* facts : devices) ids.push_back(facts->id);
   target.devices.insert(target.devices.end(), ids.begin(), ids.end());
   target.environment.insert(edits.environment.begin(), edits.environment.end());
-  if (const std::string variable = dialect.ContainerListForms().variable; !variable.empty())
-    target.environment[variable] = base::Join(ids, ",");
   for (const device::Edits::File& file : edits.files) {
     if (as_files)
       target.files.push_back({file.container_path, host_path(file.host_path), file.permissions});
@@ -78,7 +76,7 @@ void AddListed(ContainerCheck::Target& target, const device::Dialect& dialect,
 /// is the health monitor's matter.
 ContainerCheck::Target TargetOf(const api::Report& report,
                                 const node::inventory::Snapshot& inventory, ContainerStart start,
-                                const std::set<std::string>& named, const api::PathsConfig& paths) {
+                                const std::set<std::string>& named, HostDevicePaths host_path) {
   ContainerCheck::Target target{.start = std::move(start)};
   std::map<std::string, std::vector<const device::Facts*>> listed;
   const auto kubelet = std::ranges::find(report.allocators, node::share::kKubeletAllocator,
@@ -102,7 +100,7 @@ ContainerCheck::Target TargetOf(const api::Report& report,
     if (vendor == nullptr || vendor->driver == nullptr) continue;
     const device::Dialect& dialect = *backend::FindDialect(name);
     AddListed(target, dialect, devices, *vendor->driver, Lists(*kubelet, kDeviceFiles),
-              [&](const std::string& path) { return HostDevicePath(paths, inventory, path); });
+              [&](const std::string& path) { return host_path(path); });
     // A sandbox has one handler.
     if (listed.size() == 1 && Lists(*kubelet, ToString(api::DeviceList::kEnvvar)))
       target.handler = dialect.runtime_handler();
@@ -141,8 +139,8 @@ Validation::~Validation() {
 }
 
 void Validation::Configure(const api::NodeConfig& config) {
-  paths_ = config.paths;
-  driver_ = PlaceOf(paths_, *inventory_.published().Get());
+  node_config_ = std::make_shared<const api::NodeConfig>(config);
+  driver_ = PlaceOf(config.paths, *inventory_.published().Get());
   compute_.Configure(config);
   container_.Configure(config);
   const bool other = std::exchange(config_, config.validation) != config_;
@@ -187,7 +185,8 @@ void Validation::Look() {
   Watch(wanted);
   const auto take =
       lifetime_.Guard([this](const node::validate::StandingFiles& files) { Looked(files); });
-  io_.Post([take, &control = control_, root = DevRootOf(paths_), wanted = std::move(wanted)] {
+  io_.Post([take, &control = control_, root = DevRootOf(node_config_->paths),
+            wanted = std::move(wanted)] {
     control.Post([take, files = node::validate::LookAt(root, wanted)] { take(files); });
   });
 }
@@ -213,8 +212,8 @@ void Validation::LookSoon() {
 void Validation::Watch(const std::vector<node::validate::WantedFile>& wanted) {
   std::set<std::string> folders;
   for (const auto& file : wanted)
-    folders.insert(base::FolderOf(
-        OpenedPath(file.dev_root.empty() ? DevRootOf(paths_) : file.dev_root, file.path)));
+    folders.insert(base::FolderOf(OpenedPath(
+        file.dev_root.empty() ? DevRootOf(node_config_->paths) : file.dev_root, file.path)));
   std::erase_if(watches_, [&](const auto& watch) { return !folders.contains(watch.first); });
   for (const std::string& folder : folders)
     if (!watches_.contains(folder))
@@ -251,9 +250,9 @@ std::vector<api::ValidationStep> Validation::Judge(const api::Report& report,
   // First: until the first container has answered, the step waits.
   if (serves_ && containers.start && inputs.toolkit.named != nullptr &&
       node::validate::CanTryContainer(report, inputs))
-    container_.Follow(
-        TargetOf(report, *inventory, *std::move(containers.start), *inputs.toolkit.named, paths_),
-        containers.changing);
+    container_.Follow(TargetOf(report, *inventory, *std::move(containers.start),
+                               *inputs.toolkit.named, HostDevicePaths(node_config_, inventory)),
+                      containers.changing);
   else
     container_.GiveUp();
   inputs.container = container_.facts();
@@ -261,7 +260,7 @@ std::vector<api::ValidationStep> Validation::Judge(const api::Report& report,
   if (serves_ && CanCompute(steps)) compute_.Follow(report, *inventory);
   Stamp(steps);
   status_.Take(report, steps, on_bus, Unix(control_.clock().Wall()));
-  const api::compat::DriverPlace place = PlaceOf(paths_, *inventory);
+  const api::compat::DriverPlace place = PlaceOf(node_config_->paths, *inventory);
   const bool elsewhere = std::exchange(driver_, place) != place;
   if (std::exchange(steps_, steps) != steps || elsewhere) UpdateFiles();
   return steps;

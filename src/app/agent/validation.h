@@ -81,7 +81,7 @@ class Validation {
   base::Executor& io_;
   node::inventory::Inventory& inventory_;
   const std::function<void()> changed_;
-  api::PathsConfig paths_;
+  std::shared_ptr<const api::NodeConfig> node_config_;
   api::compat::DriverPlace driver_;
   api::ValidationConfig config_;
   bool discovered_ = false, serves_ = false;

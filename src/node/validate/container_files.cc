@@ -15,7 +15,6 @@ std::string WhyNot(const std::string& file, bool device, int error) {
   if (error == ENOENT) return file + " is not in the container: it was not injected";
   if (error == EPERM && device)
     return file + " exists but cannot be opened: the container's control group does not allow it";
-  if (error == ENODEV && device) return file + " cannot be opened: its driver has no such device";
   return file + " cannot be opened: " + std::strerror(error);
 }
 
@@ -60,7 +59,8 @@ base::Result<OpenedFiles> WhatOpened(const PromisedFiles& promised, std::string_
     for (const auto& [file, device] : promised.files) {
       const int error = answers.at(file);
       if (device != devices || error == 0 || error == EBUSY) continue;
-      if (error != ENXIO) {
+      const bool unserved = device && error == ENODEV;
+      if (error != ENXIO && !unserved) {
         opened.why_not.push_back(WhyNot(file, device, error));
       } else if (device) {  // a mounted socket cannot be opened like a file either
         opened.unserved.push_back(file);

@@ -34,8 +34,9 @@ struct OpenedFiles {
 /// line; a line of another file is passed over. A device in exclusive use (EBUSY) is open. ENXIO is
 /// the kernel's answer for a device file whose number no driver has (chrdev_open, fs/char_dev.c):
 /// it was injected and access is allowed, but not opened; whether the driver is loaded is another
-/// step's matter. ENODEV is a driver's answer (NVIDIA's nvidia_open, drm_minor_acquire, kfd_open)
-/// where it has no device of that number: that one fails.
+/// step's matter. ENODEV is a driver's answer where it has no device of that number (NVIDIA's
+/// nvidia_open, drm_minor_acquire), or where a module that would serve it is not loaded
+/// (nvidia_frontend_open, of /dev/nvidia-modeset): it counts likewise.
 base::Result<OpenedFiles> WhatOpened(const PromisedFiles& promised, std::string_view output);
 
 }  // namespace penstock::node::validate

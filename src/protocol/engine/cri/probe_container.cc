@@ -18,6 +18,8 @@ namespace v1 = ::runtime::v1;
 using Kind = ProbeAnswer::Kind;
 
 constexpr base::Duration kRemoval = std::chrono::seconds(30);
+constexpr base::Duration kFormerRemoval = std::chrono::seconds(5);  // it is tried again each time
+constexpr int kMostStuck = 4;
 constexpr std::int64_t kExecSeconds = 20;
 constexpr std::int32_t kKilled = 128 + 9;  // the status of a program that SIGKILL ended
 constexpr char kName[] = "penstock-proof", kInside[] = "/penstock-probe", kWaits[] = "--wait",
@@ -175,13 +177,21 @@ class ProbeRun::Steps {
         });
   }
 
+  /// One that cannot be removed, since a process in it hangs in the kernel, keeps no other from
+  /// starting; but each may leave another one.
   void RemoveNext() {
     if (former_.empty()) return StartSandbox();
     v1::RemovePodSandboxRequest request;
     request.set_pod_sandbox_id(former_.back());
     former_.pop_back();
-    Ask<v1::RuntimeService, v1::RemovePodSandboxResponse>(
-        std::move(request), [this](const v1::RemovePodSandboxResponse&) { RemoveNext(); });
+    AskWithin<v1::RuntimeService, v1::RemovePodSandboxResponse>(
+        std::move(request), kFormerRemoval,
+        [this](const base::Result<v1::RemovePodSandboxResponse>& removed) {
+          if (!removed.ok() && ++stuck_ > kMostStuck)
+            return End({Kind::kNotTried, "those that were started before cannot be removed: " +
+                                             removed.error().message()});
+          RemoveNext();
+        });
   }
 
   v1::PodSandboxConfig SandboxConfig() const {
@@ -204,11 +214,19 @@ class ProbeRun::Steps {
     v1::RunPodSandboxRequest request;
     *request.mutable_config() = SandboxConfig();
     request.set_runtime_handler(settings_.handler);
+    deadline_ = loop_.clock().Now() + within_;
     Ask<v1::RuntimeService, v1::RunPodSandboxResponse>(
-        std::move(request), [this](const v1::RunPodSandboxResponse& sandbox) {
+        std::move(request),
+        [this](const v1::RunPodSandboxResponse& sandbox) {
           sandbox_ = sandbox.pod_sandbox_id();
           deadline_ = loop_.clock().Now() + within_;
           Create();
+        },
+        // The program of a handler starts the sandbox, too; that of the engine's default says
+        // nothing about devices.
+        [this](const base::Error& error) {
+          if (settings_.handler.empty()) return End({Kind::kNotTried, error.message()});
+          if (!Interrupted(error)) End({Kind::kRefused, error.message()});
         });
   }
 
@@ -350,6 +368,7 @@ class ProbeRun::Steps {
   const Done done_;
   SandboxSettings settings_;
   std::vector<std::string> former_;
+  int stuck_ = 0;              // of them
   std::string uid_, sandbox_;  // empty until the sandbox exists
   rpc::Calls calls_;
 };

@@ -173,6 +173,8 @@ TEST_F(ProbeContainerTest, AHandlerStartsItWhereItIsPenstocksAndTheDefaultWhereI
   EXPECT_EQ(by_handler.environment, "ACME_VISIBLE_DEVICES=A ");
   EXPECT_EQ(by_handler.files_given, "/acme/dev/acme0:/dev/acme0:rw ");
   EXPECT_THAT(by_handler.devices, IsEmpty());
+  engine_.Change([](auto& says) { says.refuses_handler = "/p/runtime: permission denied"; });
+  EXPECT_EQ(Run(wanted).kind, ProbeAnswer::Kind::kRefused);
   engine_.Change([](auto& says) {
     says.config = R"({"containerd":{"defaultRuntimeName":"runc","runtimes":{
         "runc":{},"acme":{"options":{"BinaryName":"/usr/bin/another-runtime"}}}}})";
@@ -224,6 +226,19 @@ TEST(SandboxSettings, AreReadFromWhatAnEngineSaysOfItself) {
             (SandboxSettings{.image = "p:1", .cgroup_parent = "system.slice"}));
   EXPECT_EQ(SandboxSettingsIn(R"({"containerd":{"defaultRuntimeName":"r","runtimes":{"r":{}}}})"),
             (SandboxSettings{.image = "", .cgroup_parent = "/"}));
+}
+
+TEST_F(ProbeContainerTest, OnesThatCannotBeRemovedKeepNoOtherFromStartingUntilThereAreMany) {
+  const ProbeContainer owned = {.owner = "agent"};
+  engine_.Change([](auto& says) { says.keeps_sandboxes = true; });
+  for (int run = 0; run < 5; ++run) EXPECT_EQ(Run(owned).kind, ProbeAnswer::Kind::kAnswered) << run;
+  const ProbeAnswer answer = Run(owned);
+  EXPECT_EQ(answer.kind, ProbeAnswer::Kind::kNotTried);
+  EXPECT_EQ(answer.text, "those that were started before cannot be removed: a process hangs");
+  EXPECT_EQ(engine_.sandboxes(), 5u);
+  engine_.Change([](auto& says) { says.keeps_sandboxes = false; });
+  EXPECT_EQ(Run(owned).kind, ProbeAnswer::Kind::kAnswered);
+  EXPECT_EQ(engine_.sandboxes(), 0u);
 }
 
 }  // namespace

@@ -90,6 +90,8 @@ class Service final : public v1::RuntimeService::Service {
   grpc::Status RunPodSandbox(grpc::ServerContext*, const v1::RunPodSandboxRequest* request,
                              v1::RunPodSandboxResponse* response) override {
     const std::lock_guard lock(kept_.mutex);
+    if (!request->runtime_handler().empty() && !kept_.says.refuses_handler.empty())
+      return {grpc::StatusCode::UNKNOWN, kept_.says.refuses_handler};
     const std::string id = "sandbox-" + request->config().metadata().uid();
     v1::PodSandbox& sandbox = kept_.sandboxes[id];
     sandbox.set_id(id);
@@ -117,6 +119,7 @@ class Service final : public v1::RuntimeService::Service {
   grpc::Status RemovePodSandbox(grpc::ServerContext*, const v1::RemovePodSandboxRequest* request,
                                 v1::RemovePodSandboxResponse*) override {
     const std::lock_guard lock(kept_.mutex);
+    if (kept_.says.keeps_sandboxes) return {grpc::StatusCode::UNKNOWN, "a process hangs"};
     kept_.sandboxes.erase(request->pod_sandbox_id());
     return grpc::Status::OK;
   }

@@ -22,6 +22,8 @@ class FakeEngine {
     std::string refuses;           ///< the error of a container with CDI devices
     std::string refuses_once;      ///< likewise, of the next one alone
     std::string refuses_all;       ///< the error of every container
+    std::string refuses_handler;   ///< the error of a sandbox that a handler would start
+    bool keeps_sandboxes = false;  ///< none can be removed
     bool slow = false;             ///< what the program says is kept until a change
     bool ends_sandboxes = false;   ///< as a kubelet that finds them: before the container is made
     bool collects = false;         ///< as a kubelet that takes containers that have not started for
