@@ -53,7 +53,8 @@ def test_the_operator_on_one_node_installs_changes_and_upgrades_the_driver_below
         older.wait_deployed("only")
         running = ("pods", "-l", "app=only", "--field-selector", "status.phase=Running")  # one that was rejected stays
         [before] = older.get(*running)["items"]
-        rollout.operator.apply(cluster_policy(driver={"useNvidiaDriverCRD": True}, daemonsets={"annotations": {"example.com/changed": "yes"}}))
+        rollout.operator.apply(cluster_policy(driver={"useNvidiaDriverCRD": True}, daemonsets={"annotations": {"example.com/changed": "yes"}},
+                                                dcgmExporter={"enablePodLabels": True}))
         wait_for(lambda: "example.com/changed" in str(older.get("daemonset", "-n", NAMESPACE, "penstock-agent")["spec"]["template"]["metadata"]), 60,
                  "the agents to be changed", rollout.told)
         rollout.operator.wait_state("ready")
