@@ -24,7 +24,7 @@ import cgroups  # noqa: E402
 import frozen  # noqa: E402
 from node import wait_until  # noqa: E402
 
-LARGEST = 12_000_000  # bytes, of all packages together
+LARGEST = 12 << 20  # bytes, of all packages together
 NAMES = {"penstock", "penstock-agent", "penstock-tools", "penstock-container-toolkit", "penstock-mig-parted"}
 CONFIG = "etc/penstock/node.yaml"
 STATE, RUN = "var/lib/penstock", "run/penstock"
