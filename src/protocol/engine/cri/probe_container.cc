@@ -19,7 +19,7 @@ using Kind = ProbeAnswer::Kind;
 
 constexpr base::Duration kRemoval = std::chrono::seconds(30);
 constexpr base::Duration kFormerRemoval = std::chrono::seconds(5);  // it is tried again each time
-constexpr int kMostStuck = 4;
+constexpr std::size_t kMostStuck = 4;
 constexpr std::int64_t kExecSeconds = 20;
 constexpr std::int32_t kKilled = 128 + 9;  // the status of a program that SIGKILL ended
 constexpr char kName[] = "penstock-proof", kInside[] = "/penstock-probe", kWaits[] = "--wait",
@@ -183,11 +183,12 @@ class ProbeRun::Steps {
     if (former_.empty()) return StartSandbox();
     v1::RemovePodSandboxRequest request;
     request.set_pod_sandbox_id(former_.back());
-    former_.pop_back();
     AskWithin<v1::RuntimeService, v1::RemovePodSandboxResponse>(
         std::move(request), kFormerRemoval,
         [this](const base::Result<v1::RemovePodSandboxResponse>& removed) {
-          if (!removed.ok() && ++stuck_ > kMostStuck)
+          if (!removed.ok()) left_.push_back(former_.back());
+          former_.pop_back();
+          if (left_.size() > kMostStuck)
             return End({Kind::kNotTried, "those that were started before cannot be removed: " +
                                              removed.error().message()});
           RemoveNext();
@@ -350,15 +351,19 @@ class ProbeRun::Steps {
 
   void End(ProbeAnswer answer) {
     answer.handled = !settings_.handler.empty();
-    if (sandbox_.empty()) return done_(answer);
-    v1::RemovePodSandboxRequest request;
-    request.set_pod_sandbox_id(sandbox_);
+    if (!sandbox_.empty()) left_.push_back(sandbox_);
+    if (left_.empty()) return done_(answer);
+    ended_ = std::move(answer);
+    removing_ = left_.size();
     // What remains is removed before the next run.
-    AskWithin<v1::RuntimeService, v1::RemovePodSandboxResponse>(
-        std::move(request), kRemoval,
-        [this, answer = std::move(answer)](const base::Result<v1::RemovePodSandboxResponse>&) {
-          done_(answer);
-        });
+    for (const std::string& sandbox : std::vector<std::string>(left_)) {
+      v1::RemovePodSandboxRequest request;
+      request.set_pod_sandbox_id(sandbox);
+      AskWithin<v1::RuntimeService, v1::RemovePodSandboxResponse>(
+          std::move(request), kRemoval, [this](const base::Result<v1::RemovePodSandboxResponse>&) {
+            if (--removing_ == 0) done_(ended_);
+          });
+    }
   }
 
   os::Loop& loop_;
@@ -367,8 +372,9 @@ class ProbeRun::Steps {
   base::TimePoint deadline_;
   const Done done_;
   SandboxSettings settings_;
-  std::vector<std::string> former_;
-  int stuck_ = 0;              // of them
+  std::vector<std::string> former_, left_;  // sandboxes: to be removed, and that could not be
+  ProbeAnswer ended_;
+  std::size_t removing_ = 0;
   std::string uid_, sandbox_;  // empty until the sandbox exists
   rpc::Calls calls_;
 };
