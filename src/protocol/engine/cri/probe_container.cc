@@ -186,7 +186,10 @@ class ProbeRun::Steps {
     AskWithin<v1::RuntimeService, v1::RemovePodSandboxResponse>(
         std::move(request), kFormerRemoval,
         [this](const base::Result<v1::RemovePodSandboxResponse>& removed) {
-          if (!removed.ok()) left_.push_back(former_.back());
+          const bool hangs =
+              !removed.ok() && removed.error().code() == base::Code::kDeadlineExceeded;
+          if (!removed.ok() && !hangs) return End({Kind::kNotTried, removed.error().message()});
+          if (hangs) left_.push_back(former_.back());
           former_.pop_back();
           if (left_.size() > kMostStuck)
             return End({Kind::kNotTried, "those that were started before cannot be removed: " +

@@ -119,7 +119,7 @@ class Service final : public v1::RuntimeService::Service {
   grpc::Status RemovePodSandbox(grpc::ServerContext*, const v1::RemovePodSandboxRequest* request,
                                 v1::RemovePodSandboxResponse*) override {
     const std::lock_guard lock(kept_.mutex);
-    if (kept_.says.keeps_sandboxes) return {grpc::StatusCode::UNKNOWN, "a process hangs"};
+    if (kept_.says.keeps_sandboxes) return {grpc::StatusCode::DEADLINE_EXCEEDED, "a process hangs"};
     kept_.sandboxes.erase(request->pod_sandbox_id());
     return grpc::Status::OK;
   }
