@@ -112,8 +112,9 @@ def test_a_node_that_is_gone_holds_the_deletion_for_a_minute_and_is_named(operat
         for kind in ("clusterpolicies", "penstocks"):
             fleet.kubectl("delete", kind, "--all", "-n", NAMESPACE, "--timeout=180s")
         assert [name for name, one in fleet.nodes.items() if configured(one)] == ["n3"]
-        events = [one["message"] for one in fleet.get("events", "-A")["items"] if one["reason"] == "TakenBack"]
-        assert any("n3: " in message and "`penstock cleanup --host --engines`" in message for message in events), events
+        def events() -> list[str]:  # written once the object has gone
+            return [one["message"] for one in fleet.get("events", "-A")["items"] if one["reason"] == "TakenBack"]
+        wait_for(lambda: any("n3: " in message and "`penstock cleanup --host --engines`" in message for message in events()), 60, "the Event to name n3", events)
     finally:
         fleet.cluster.start("kubelet", node=3)
     wait_for(lambda: not fleet.nodes["n3"].agents(), 120, "the agent of n3 to have ended")
