@@ -55,6 +55,11 @@ def answers(operator) -> str:
     return operator.condition("Ready").get("message", "") + str(operator.policy()["status"]["conditions"])
 
 
+def taken_back(fleet) -> list[str]:
+    """Events about policies that have gone, which are written afterwards."""
+    return [one["message"] for one in fleet.get("events", "-A")["items"] if one["reason"] == "TakenBack"]
+
+
 def test_a_pod_of_the_runtime_class_gets_its_gpu_where_the_engine_was_configured_by_the_policy(operator, node, fleet):
     before = node.run("cat", CONFIG).stdout
     fleet.kubectl("label", "node", node.name, f"{LABEL}=false", "--overwrite")
@@ -97,8 +102,8 @@ def test_a_pod_of_the_runtime_class_gets_its_gpu_where_the_engine_was_configured
     assert not node.agents(), node.processes()
     left = fleet.get("daemonsets", "-n", NAMESPACE)["items"] + fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/instance=penstock-engine-release")["items"]
     assert not left, left
-    events = [one["message"] for one in fleet.get("events", "-A")["items"] if one["reason"] == "TakenBack"]
-    assert any(f"container engines on {len(fleet.nodes)} of {len(fleet.nodes)} nodes" in message for message in events), events
+    wait_for(lambda: any(f"container engines on {len(fleet.nodes)} of {len(fleet.nodes)} nodes" in message for message in taken_back(fleet)), 60,
+             "the Event to count the nodes", lambda: taken_back(fleet))
 
 
 def test_a_node_that_is_gone_holds_the_deletion_for_a_minute_and_is_named(operator, node, fleet):
@@ -112,9 +117,8 @@ def test_a_node_that_is_gone_holds_the_deletion_for_a_minute_and_is_named(operat
         for kind in ("clusterpolicies", "penstocks"):
             fleet.kubectl("delete", kind, "--all", "-n", NAMESPACE, "--timeout=180s")
         assert [name for name, one in fleet.nodes.items() if configured(one)] == ["n3"]
-        def events() -> list[str]:  # written once the object has gone
-            return [one["message"] for one in fleet.get("events", "-A")["items"] if one["reason"] == "TakenBack"]
-        wait_for(lambda: any("n3: " in message and "`penstock cleanup --host --engines`" in message for message in events()), 60, "the Event to name n3", events)
+        wait_for(lambda: any("n3: " in message and "`penstock cleanup --host --engines`" in message for message in taken_back(fleet)), 60,
+                 "the Event to name n3", lambda: taken_back(fleet))
     finally:
         fleet.cluster.start("kubelet", node=3)
     wait_for(lambda: not fleet.nodes["n3"].agents(), 120, "the agent of n3 to have ended")
