@@ -104,21 +104,22 @@ def restart_engine(fleet: Fleet, name: str):
 def runtime(installed):
     """`runtime(mode)`: how containers of the validation start on one node from now on; the engine has the wrapper until the end."""
     node = installed.nodes[BROKEN]
-    before = node.run("cat", CONTAINERD).stdout
-    [runc] = set(re.findall(r'BinaryName = "(.*/runc)"', before))  # beside a handler of ours, which the scenarios before may have left
+    [runc] = set(re.findall(r'BinaryName = "(.*/runc)"', node.run("cat", CONTAINERD).stdout))  # beside a handler of ours, which the scenarios before may have left
 
     def write(path: str, content: str):
         node.run("sh", "-c", f"cat > {path}", input=content)
     write(WRAPPER, RUNTIME.replace("RUNC", runc))
     node.run("chmod", "755", WRAPPER)
 
+    def replace(one: str, other: str):  # and nothing else: an agent may have changed the rest meanwhile
+        write(CONTAINERD, node.run("cat", CONTAINERD).stdout.replace(f'"{one}"', f'"{other}"'))
+        restart_engine(installed, BROKEN)
+
     def choose(mode: str):
         write(MODE, mode)
-        write(CONTAINERD, before.replace(f'"{runc}"', f'"{WRAPPER}"'))
-        restart_engine(installed, BROKEN)
+        replace(runc, WRAPPER)
     yield choose
-    write(CONTAINERD, before)
-    restart_engine(installed, BROKEN)
+    replace(WRAPPER, runc)
     wait_toolkit(installed, BROKEN, "passed", "a container opened")
     node.run("rm", "-f", WRAPPER, MODE)
 
