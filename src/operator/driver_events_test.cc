@@ -56,11 +56,7 @@ TEST_F(DriverEvents, AnUpgradeWithoutTroubleHasTwo) {
 
 TEST_F(DriverEvents, WhatAnUpgradeWaitsForIsSaidOnceAlsoByTheNextOperator) {
   RunPod("n1", "train", true);
-  api_.Fail({.status = 429,
-             .times = -1,
-             .method = "POST",
-             .path = "/api/v1/namespaces/team/pods/train/eviction",
-             .reason = "TooManyRequests"});
+  RefuseEvictionOf("train");
   PutDriver("blue", "580.1");
   Run(60);
   EXPECT_THAT(EventsOn("n1"),

@@ -101,11 +101,7 @@ TEST_F(DriverRolloutTest, GoesOnWhereAnotherOperatorEnded) {
 TEST_F(DriverRolloutTest, WaitsForAnEvictionThatIsRefusedAndSaysForWhat) {
   Run(30);
   RunPod("n1", "train", true);
-  api_.Fail({.status = 429,
-             .times = -1,
-             .method = "POST",
-             .path = "/api/v1/namespaces/team/pods/train/eviction",
-             .reason = "TooManyRequests"});
+  RefuseEvictionOf("train");
   PutDriver("blue", "580.1");
   api_.ForgetCalls();
   Run(40);

@@ -52,7 +52,7 @@ struct NodeReadiness {
   std::string since;
 };
 /// A node is ready if something can be allocated there and no step of its validation fails or
-/// waits. `why_no_agent`: why no agent of it is ready (AgentTroubles::WhyNone); what it reported
+/// waits. `why_no_agent`: why no agent of it is ready (PodTroubles::WhyNone); what it reported
 /// last says nothing then.
 NodeReadiness ReadinessOf(const std::string& node, bool opted_out,
                           const nlohmann::json* reduced_state, const api::PenstockSpec& spec,

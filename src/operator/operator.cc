@@ -12,7 +12,6 @@
 
 #include "api/compat/policy_state.h"
 #include "base/log.h"
-#include "operator/agent_troubles.h"
 #include "operator/definitions.h"
 #include "operator/driver/driver_rollout.h"
 #include "operator/embedded_files.h"
@@ -21,6 +20,7 @@
 #include "operator/namespace_labels.h"
 #include "operator/node_marker.h"
 #include "operator/owned_objects.h"
+#include "operator/pod_troubles.h"
 #include "operator/policy_watch.h"
 #include "operator/policy_writer.h"
 #include "operator/startup_taints.h"
@@ -841,7 +841,7 @@ struct Operator::State {
   NodeMarker marker;
   DriverRollout rollout;
   StartupTaints taints;
-  AgentTroubles agent_troubles, release_troubles;
+  PodTroubles agent_troubles, release_troubles;
   /// Of the nodes' container engines, while nothing is wanted.
   struct EngineRelease {
     std::vector<WantedObject> objects;  // empty: it has not begun

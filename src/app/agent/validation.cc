@@ -53,11 +53,9 @@ bool Lists(const api::AllocatorReport& kubelet, std::string_view way) {
 /// of the devices alone to a container that asks for no more.
 void AddListed(ContainerCheck::Target& target, const device::Dialect& dialect,
                const std::vector<const device::Facts*>& devices, const device::Driver& driver,
-               bool as_files, const std::function<std::string(const std::string&)>& host_path) {
+               bool as_files, HostDevicePaths& host_path) {
   const device::Edits edits = dialect.ForContainer(devices, driver, device::DeviceNames::kIds);
-  std::vector<std::string> ids;
-  for (const device::Facts* facts : devices) ids.push_back(facts->id);
-  target.devices.insert(target.devices.end(), ids.begin(), ids.end());
+  for (const device::Facts* facts : devices) target.devices.push_back(facts->id);
   target.environment.insert(edits.environment.begin(), edits.environment.end());
   for (const device::Edits::File& file : edits.files) {
     if (as_files)
@@ -99,8 +97,7 @@ ContainerCheck::Target TargetOf(const api::Report& report,
     const auto* vendor = inventory.FindVendor(name);
     if (vendor == nullptr || vendor->driver == nullptr) continue;
     const device::Dialect& dialect = *backend::FindDialect(name);
-    AddListed(target, dialect, devices, *vendor->driver, Lists(*kubelet, kDeviceFiles),
-              [&](const std::string& path) { return host_path(path); });
+    AddListed(target, dialect, devices, *vendor->driver, Lists(*kubelet, kDeviceFiles), host_path);
     // A sandbox has one handler.
     if (listed.size() == 1 && Lists(*kubelet, ToString(api::DeviceList::kEnvvar)))
       target.handler = dialect.runtime_handler();

@@ -113,6 +113,15 @@ class DriverRolloutTest : public testing::Test {
                    {"message", version.empty() ? "no driver" : ""}}}}}}});
   }
 
+  /// By a budget, until Heal().
+  void RefuseEvictionOf(const std::string& pod) {
+    api_.Fail({.status = 429,
+               .times = -1,
+               .method = "POST",
+               .path = "/api/v1/namespaces/team/pods/" + pod + "/eviction",
+               .reason = "TooManyRequests"});
+  }
+
   std::string LabelOf(const std::string& node, const char* key) {
     const json* found = api_.Find(NodePath(node));
     return found == nullptr ? "" : (*found)["metadata"]["labels"].value(key, "");

@@ -13,7 +13,7 @@
 namespace penstock::cluster {
 
 /// Use on the api's executor.
-class AgentTroubles {
+class PodTroubles {
  public:
   struct Callbacks {
     std::function<void()> changed;                         ///< troubles()
@@ -21,9 +21,9 @@ class AgentTroubles {
     std::function<void(const base::Status& why)> problem;  ///< of reading; ok once it is over
   };
   /// `instance`: the pods' label app.kubernetes.io/instance.
-  AgentTroubles(protocol::kube::Api& api, std::string namespace_name, std::string instance,
-                Callbacks callbacks);
-  ~AgentTroubles();
+  PodTroubles(protocol::kube::Api& api, std::string namespace_name, std::string instance,
+              Callbacks callbacks);
+  ~PodTroubles();
 
   /// Begins to read, or ends. At rest nothing is read: a cluster has one such pod for each node.
   void Read(bool wanted);

@@ -1,4 +1,4 @@
-#include "operator/agent_troubles.h"
+#include "operator/pod_troubles.h"
 
 #include <algorithm>
 #include <map>
@@ -52,7 +52,7 @@ std::string WhyNotScheduled(const Json& pod) {
   return "";
 }
 
-Json ReducedAgentPod(const Json& pod) {
+Json ReducedPodOfSet(const Json& pod) {
   const RolloutPod found = RolloutPodOf(ReducedDriverPod(pod), {});
   std::string text = found.pod.trouble.empty() ? WhyNotScheduled(pod) : found.pod.trouble;
   if (found.pod.terminating) text = "terminating";
@@ -67,7 +67,7 @@ Json ReducedAgentPod(const Json& pod) {
 
 }  // namespace
 
-struct AgentTroubles::State : std::enable_shared_from_this<State> {
+struct PodTroubles::State : std::enable_shared_from_this<State> {
   State(protocol::kube::Api& a, std::string space, std::string i, Callbacks c)
       : api(a), namespace_name(std::move(space)), instance(std::move(i)), callbacks(std::move(c)) {}
 
@@ -149,7 +149,7 @@ struct AgentTroubles::State : std::enable_shared_from_this<State> {
     options.resource = {"", "v1", "pods"};
     options.namespace_name = namespace_name;
     options.label_selector = std::string(kSelector) + ",app.kubernetes.io/instance=" + instance;
-    options.reduce = ReducedAgentPod;
+    options.reduce = ReducedPodOfSet;
     pods.emplace(
         api, options,
         Informer::Handlers{.changed = [this](const Json& pod) { Seen(pod); },
@@ -164,14 +164,14 @@ struct AgentTroubles::State : std::enable_shared_from_this<State> {
   }
 };
 
-AgentTroubles::AgentTroubles(protocol::kube::Api& api, std::string namespace_name,
-                             std::string instance, Callbacks callbacks)
+PodTroubles::PodTroubles(protocol::kube::Api& api, std::string namespace_name, std::string instance,
+                         Callbacks callbacks)
     : state_(std::make_shared<State>(api, std::move(namespace_name), std::move(instance),
                                      std::move(callbacks))) {}
 
-AgentTroubles::~AgentTroubles() = default;
+PodTroubles::~PodTroubles() = default;
 
-void AgentTroubles::Read(bool wanted) {
+void PodTroubles::Read(bool wanted) {
   if (wanted == state_->pods.has_value()) return;
   if (wanted) return state_->Start();
   state_->pods.reset();
@@ -180,9 +180,9 @@ void AgentTroubles::Read(bool wanted) {
   state_->callbacks.problem({});
 }
 
-bool AgentTroubles::has_read() const { return state_->HasRead(); }
+bool PodTroubles::has_read() const { return state_->HasRead(); }
 
-std::vector<std::string> AgentTroubles::troubles() const {
+std::vector<std::string> PodTroubles::troubles() const {
   std::vector<std::string> sorted;
   for (const auto& [name, pod] : state_->found) {
     if (state_->IsEnding(pod)) continue;
@@ -193,7 +193,7 @@ std::vector<std::string> AgentTroubles::troubles() const {
   return sorted;
 }
 
-std::map<std::string, std::string> AgentTroubles::WhyNone() const {
+std::map<std::string, std::string> PodTroubles::WhyNone() const {
   std::map<std::string, std::string> why;
   std::set<std::string> served;
   for (const auto& [name, pod] : state_->found) {
