@@ -332,6 +332,13 @@ def test_an_uninstall_waits_for_the_operator_and_then_removes_what_is_left(opera
     assert not [thing for thing in operator.render(values={"penstock.cleanup.enabled": False}) if is_hook(thing)]
 
 
+def test_the_clean_up_of_a_node_sees_its_engines_whatever_the_values_say(operator):
+    """A policy that a user has written may have had them configured."""
+    for values in ({}, {"toolkit.enabled": False}, {"penstock.spec": {"node": {"containers": {"configureEngine": "off"}}}}):
+        pod = operator.render(values=values).one("DaemonSet", "penstock-cleanup")["spec"]["template"]["spec"]
+        assert pod["hostPID"] and pod["containers"][0]["securityContext"]["privileged"]
+
+
 def test_the_clean_up_of_a_node_knows_the_folders(operator):
     things = operator.render(values={"toolkit.installDir": "/opt/programs"})
     config = yaml.safe_load(things.one("ConfigMap", "penstock-cleanup")["data"]["node.yaml"])

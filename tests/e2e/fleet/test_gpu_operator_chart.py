@@ -389,6 +389,8 @@ def test_nvidias_definitions_and_users_objects_that_were_there_before_are_served
     for name, one in after.items():
         assert one["metadata"]["uid"] == before[name]["metadata"]["uid"] and "finalizers" not in one["metadata"], one["metadata"]
         assert without_defaults(before[name]["spec"], one["spec"]) == before[name]["spec"], name
+    # Once the chart's Penstock was deleted, the ClusterPolicy alone said what agents do with engines.
+    assert not [name for name, node in fleet.nodes.items() if "penstock-runtime" in node.run("cat", "/etc/containerd/config.toml").stdout]
     apply(*definitions[:-1])
     assert not is_ours(POLICIES)
     fleet.kubectl("label", "clusterpolicy", POLICY, "back=true")

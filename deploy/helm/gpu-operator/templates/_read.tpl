@@ -45,4 +45,6 @@
 {{- $_ := set $own "readyCondition" true -}}
 {{- $engine := (($spec.node | default dict).containers | default dict).configureEngine -}}
 {{- $_ := set $own "containerEngine" (dict "configure" ($engine | default (ternary "runtime" "off" (ne (toString .Values.toolkit.enabled) "false")))) -}}
+{{- /* A policy that a user has written may have had the engines configured, whatever the values say. */ -}}
+{{- $_ := set $own "cleanup" (merge (dict "privileged" true) ($own.cleanup | default dict)) -}}
 {{- end -}}

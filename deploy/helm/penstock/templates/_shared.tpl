@@ -31,11 +31,12 @@ localhost, or has a dot or a port.
 {{- ((.Values.migManager | default dict).gpuClientsConfig | default dict).name | default "" -}}
 {{- end -}}
 
-{{/* "true" where the clean-up of a node asks its service manager: to restart the container engine, or to start services that an agent has stopped. */}}
+{{/* "true" where the clean-up of a node changes files of its container engine, or asks its service manager: to restart the engine, or to start services that an
+     agent has stopped. */}}
 {{- define "penstock.cleanupPrivileged" -}}
 {{- $own := .Values.penstock -}}
 {{- $stops := or (include "penstock.clientServices" .) ($own.parts | default dict).modeProfilesConfigMap -}}
-{{- or (ne $own.containerEngine.configure "off") (not (empty $stops)) -}}
+{{- or ($own.cleanup.privileged | default false) (ne $own.containerEngine.configure "off") (not (empty $stops)) -}}
 {{- end -}}
 
 {{/* "true" on OpenShift, where a pod needs SecurityContextConstraints that permit what it requests. */}}

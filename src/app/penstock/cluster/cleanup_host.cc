@@ -39,6 +39,12 @@ std::vector<std::string> OwnSpecifications(const std::string& folder) {
   return node::cdi::OwnFiles(os::ListDirectory(folder).value_or({}), kinds);
 }
 
+/// A container with process ids of its own, whose first process is this one: it sees no file of the
+/// machine but those that are mounted, so that an engine's file seems to be gone.
+bool SeesOnlyItself(const std::string& proc_root) {
+  return os::ReadLink(proc_root + "/self").value_or("") == "1";
+}
+
 /// Removes from the engines' configurations what an agent, or `penstock runtime configure`, wrote.
 /// In a container, the files are those in the root of the machine's first process.
 void UndoEngines(const api::NodeConfig& config, CleanupOutcome& outcome) {
@@ -47,6 +53,13 @@ void UndoEngines(const api::NodeConfig& config, CleanupOutcome& outcome) {
   if (!installs.ok()) outcome.failures.push_back(installs.error().message());
   for (protocol::engine::EngineInstall& install :
        installs.ok() ? *installs : std::vector<protocol::engine::EngineInstall>()) {
+    if (SeesOnlyItself(config.paths.proc_root)) {
+      outcome.failures.push_back(
+          "Penstock's lines in " + install.config + " (" + install.name +
+          ") stay: this container does not see the machine's files (hostPID); "
+          "`penstock cleanup --host --engines` on the machine removes them");
+      continue;
+    }
     protocol::engine::SeeAsTheMachine(install, config.paths.proc_root);
     protocol::engine::ConfigureOptions undo{.state_dir = state_dir,
                                             .proc_root = config.paths.proc_root};

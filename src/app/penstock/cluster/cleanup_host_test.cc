@@ -14,7 +14,9 @@
 namespace penstock::app {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -143,6 +145,24 @@ TEST_F(CleanHostTest, SetsEnginesBackAlone) {
   EXPECT_EQ(Must(os::ReadFile(docker.config)), "{}\n");
   EXPECT_THAT(EnginesOnHost(config_), IsEmpty());
   EXPECT_EQ(LeftOnHost(config_).size(), 23u) << "what an agent keeps for the next one";
+}
+
+TEST_F(CleanHostTest, ForgetsNoEngineWhoseFilesItDoesNotSee) {
+  AgentWasHere();
+  folder_.Link("proc/1/ns/mnt", "mnt:[1]");
+  folder_.Link("proc/self", "1");
+  config_.paths.proc_root = folder_ / "proc";
+  protocol::engine::EngineInstall docker = Must(protocol::engine::RecipeOf("docker"));
+  docker.config = folder_ / "daemon.json";
+  docker.program = folder_ / "no-program";
+  folder_.Write("daemon.json", "{}\n");
+  Must(protocol::engine::Configure(
+      docker, {.desired = {.cdi = true}, .state_dir = config_.paths.state_dir}, nullptr));
+  std::filesystem::remove(docker.config);
+  for (const auto& clean : {CleanEngines, CleanHost})
+    EXPECT_THAT(Must(clean(config_, false)).failures,
+                ElementsAre(AllOf(HasSubstr(docker.config), HasSubstr("--host --engines"))));
+  EXPECT_EQ(EnginesOnHost(config_).size(), 1u);
 }
 
 /// A service manager in whose place a script writes what it is asked.
