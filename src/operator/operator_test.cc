@@ -712,6 +712,24 @@ TEST_F(OperatorTest, ADefinitionOfAnEarlierReleaseIsUpgradedAndThatOfALaterOneSt
   EXPECT_NE(api_.Find(kSet), nullptr) << "the later one is used as it is";
 }
 
+TEST_F(OperatorTest, AFinalizerIsWrittenOnceHoweverLateTheWatchShowsIt) {
+  api_.SetLateWatches(3s);
+  PutPolicy();
+  Start();
+  for (int i = 0; i < 40; ++i) {  // what changes about nodes makes a pass each
+    Report("n1", i % 2 == 0, "Ready");
+    executor_.Advance(100ms);
+  }
+  executor_.Advance(10s);
+  EXPECT_TRUE(IsHeld());
+  EXPECT_EQ(std::ranges::count_if(api_.calls(),
+                                  [](const ApiCall& call) {
+                                    return call.method == "PATCH" && call.path == kPolicy &&
+                                           call.body.find("finalizers") != std::string::npos;
+                                  }),
+            1);
+}
+
 TEST_F(OperatorTest, ADeletedPolicyIsHeldUntilAllIsTakenBack) {
   PutPolicy();
   Start();

@@ -93,7 +93,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
       return TakeBack(key, *policy, done);
     }
     if (callbacks.holds(*policy) && !HasFinalizer(*policy, kFinalizer))
-      return Patch(key, FinalizerPatch(*policy, true), "", done);
+      return SetFinalizer(key, *policy, true, done);
     ReportState(key, *policy);
     WriteStatus(key, *policy, callbacks.status(*policy, AsWritten(key, *policy), MetaTime()), done);
   }
@@ -103,12 +103,14 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     std::erase_if(sent, is_other);
     std::erase_if(reported, is_other);
     std::erase_if(uids, is_other);
+    std::erase_if(tried, is_other);
   }
 
   void Forget(const std::string& key) {
     sent.erase(key);
     reported.erase(key);
     uids.erase(key);
+    tried.erase(key);
   }
 
   /// Of a policy that is being deleted, or that another operator has taken over. The status says
@@ -120,9 +122,24 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     if (!left.empty())
       return WriteStatus(key, policy,
                          StatusOfDeleted(policy, left, AsWritten(key, policy), MetaTime()), done);
-    Patch(key, FinalizerPatch(policy, false), "",
-          base::IfAlive(this, [about = ReferenceTo(policy), done](State& self, const Status& why) {
-            if (why.ok()) self.ReportTakenBack(about);
+    SetFinalizer(key, policy, false, done);
+  }
+
+  /// A version is tried once: after success, and after a conflict, the watch delivers a newer one.
+  void SetFinalizer(const std::string& key, const PolicyObject& policy, bool wanted,
+                    const Done& done) {
+    const std::string version = TextAt(policy.object, "/metadata/resourceVersion");
+    Tried& last = tried[key];
+    if (last.version == version && Now() - last.at < kShown) {
+      queue->AddAfter(key, last.at + kShown - Now());
+      return done({});
+    }
+    last = {version, Now()};
+    Patch(key, FinalizerPatch(policy, wanted), "",
+          base::IfAlive(this, [key, about = ReferenceTo(policy), wanted, done](State& self,
+                                                                               const Status& why) {
+            if (why.ok() && !wanted) self.ReportTakenBack(about);
+            if (!why.ok() && why.error().code() != Code::kAborted) self.tried.erase(key);
             done(why);
           }));
   }
@@ -265,6 +282,11 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     Json made;  // of it by the server; null: not known
   };
   std::map<std::string, Sent> sent;
+  struct Tried {
+    std::string version;
+    base::TimePoint at{};
+  };
+  std::map<std::string, Tried> tried;       // the last change of the finalizer
   std::map<std::string, std::string> uids;  // of the policies with these keys
   std::map<std::string, Reported> reported;
   std::uint64_t writes = 0;
@@ -282,7 +304,8 @@ PolicyWriter::~PolicyWriter() = default;
 void PolicyWriter::Soon(const std::string& key) { state_->queue->Add(key); }
 void PolicyWriter::ForgetOthers(const std::set<std::string>& keys) { state_->ForgetOthers(keys); }
 std::size_t PolicyWriter::remembered() const {
-  return std::max({state_->sent.size(), state_->reported.size(), state_->uids.size()});
+  return std::max(
+      {state_->sent.size(), state_->reported.size(), state_->uids.size(), state_->tried.size()});
 }
 std::uint64_t PolicyWriter::writes() const { return state_->writes; }
 
