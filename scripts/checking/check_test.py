@@ -103,6 +103,14 @@ def all_but_one_skipped(done) -> bool:
     return bool(skipped) and set(skipped.groups()) < {"always", "dear", "words"}
 
 
+def test_a_test_that_skips_itself_is_named(project):
+    project.write("tests/words.sh", "echo not here; exit 77\n")
+    project.write("CMakeLists.txt", CMAKE + "set_tests_properties(words PROPERTIES SKIP_RETURN_CODE 77)\n")
+    done = project.check()
+    assert done.returncode == 0 and "-- tests that skipped themselves: words\n" in done.stdout
+    assert "run: words" in project.check().stdout, "it was noted as passed"
+
+
 def test_what_did_not_change_is_skipped_by_name_and_what_changed_runs(project):
     first = project.check()
     assert first.returncode == 0

@@ -95,6 +95,8 @@ class Tests:
         self._show(failed)
         if ran:
             self.say(f"-- the slowest\n{history.slowest(ran + cases)}")
+        if themselves := sorted({one.name for one in ran + cases if one.result == "skipped"}):
+            self.say(f"-- tests that skipped themselves: {', '.join(themselves)}")
         if left_out := {test.name for test in chosen} - {one.name for one in ran}:
             self.say(f"-- these tests should have run and did not: {', '.join(sorted(left_out)[:20])}")
         passed = ended_well and not left_out and bool(SUMMARY.search(summary))
