@@ -31,6 +31,7 @@ def native() -> dict:
 def node(fleet):
     """The node; the engines have their own files again afterwards."""
     before = {one: one.run("cat", CONFIG).stdout for one in fleet.nodes.values()}
+    assert not [one.name for one, config in before.items() if "penstock-runtime" in config], "left by another scenario"
     yield fleet.nodes[WITHOUT_CDI]
     fleet.kubectl("label", "node", WITHOUT_CDI, f"{LABEL}-")
     fleet.clear()
