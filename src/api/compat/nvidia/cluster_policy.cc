@@ -132,7 +132,8 @@ base::Result<PolicyTranslation> TranslateClusterPolicy(std::string_view object) 
   translation.spec.marks = MarksOf(work);
   TakeDriver(work, translation);
   if (problems.empty()) {
-    const auto report = [&](std::string_view key, const std::string& message) {
+    // Clang 14, of the fuzzing build, captures no structured binding by itself.
+    const auto report = [&problems = problems](std::string_view key, const std::string& message) {
       problems.Add({}, "as a Penstock object, " + std::string(key) + ": " + message);
     };
     api::internal::CheckPenstock(translation.spec, report);

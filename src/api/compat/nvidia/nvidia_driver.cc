@@ -149,9 +149,9 @@ base::Result<DriverTranslation> TranslateNvidiaDriver(std::string_view object) {
                  "metadata.name: is the value of a label of the driver's nodes, and so has at "
                  "most 63 characters");
   CheckDriver(work);
-  if (problems.empty())
+  if (problems.empty())  // Clang 14 captures no structured binding by itself
     api::internal::CheckDriver(
-        "", work.driver, [&](std::string_view key, const std::string& message) {
+        "", work.driver, [&problems = problems](std::string_view key, const std::string& message) {
           problems.Add({},
                        "as a driver of a Penstock object, " + std::string(key) + ": " + message);
         });
