@@ -9,7 +9,7 @@ from pathlib import Path
 import locks
 import processes
 from check import Check
-from everything import Everything
+from everything import Busy, Everything
 from stages import Failed
 
 CI_LIMIT = 85  # minutes; CI ends a check after 90 and then keeps no logs
@@ -24,6 +24,8 @@ examples:
   scripts/check --again          also the suites that did not change
   scripts/check --all            everything there is; what passed on the same tree is kept
   scripts/check --all --again    everything once more
+  scripts/check --busy           20 runs of the unit tests, 5 of the integration tests and 3 of the
+                                 end-to-end tests beside four busy loops; goes on as --all does
 """
 
 
@@ -33,6 +35,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--all", action="store_true",
                         help="also every sanitizer, clang-tidy, arm64 and repetitions: hours; goes "
                         "on where an interrupted one was")
+    parser.add_argument("--busy", action="store_true",
+                        help="only repeat the tests beside busy loops: most of a day; goes on "
+                        "where an interrupted one was")
     parser.add_argument("--again", action="store_true",
                         help="run also what is known to have passed on the same inputs")
     parser.add_argument("--limit", type=float, metavar="MINUTES",
@@ -54,6 +59,10 @@ def main() -> int:
     try:
         with locks.alone(check.folder / "lock", "this build folder", say):
             check.prepare()
+            if options.busy:
+                failed = Busy(check, options.again).run()
+                say(f"-- stages\n{check.stages.table()}")
+                return 1 if failed else 0
             failed = Everything(check, options.again).run() if options.all else []
             result = check.all_tests()
             if result.passed and not options.all:

@@ -105,7 +105,8 @@ def all_but_one_skipped(done) -> bool:
 
 def test_a_test_that_skips_itself_is_named(project):
     project.write("tests/words.sh", "echo not here; exit 77\n")
-    project.write("CMakeLists.txt", CMAKE + "set_tests_properties(words PROPERTIES SKIP_RETURN_CODE 77)\n")
+    project.write("CMakeLists.txt",
+                  CMAKE + "set_tests_properties(words PROPERTIES SKIP_RETURN_CODE 77)\n")
     done = project.check()
     assert done.returncode == 0 and "-- tests that skipped themselves: words\n" in done.stdout
     assert "run: words" in project.check().stdout, "it was noted as passed"
@@ -337,6 +338,25 @@ def test_a_stage_of_all_repeats_only_suites_that_did_not_pass_in_it(project, tmp
     assert "run: dear, words: changed since it passed: files" in done.stdout
     assert "== one: kept" in project.check("--all").stdout
     assert "run: dear, words: asked for" in project.check("--all", "--again").stdout
+
+
+def test_busy_repeats_tests_beside_busy_loops_and_keeps_each_run_that_passed(project, tmp_path):
+    text = (project.folder / "scripts/checking/everything.py").read_text()
+    assert "BUSY = {" in text
+    project.write("scripts/checking/everything.py",
+                  re.sub("BUSY = {.*?}", "BUSY = {'older': 3}", text))
+    ran, fixed = tmp_path / "ran", tmp_path / "fixed"
+    # In its second run it fails until it is fixed.
+    project.write("tests/dear.sh", f"pgrep -cf 'os[.]getppid' >> '{ran}'; "
+                  f"test $(wc -l < '{ran}') != 2 -o -e '{fixed}'")
+    done = project.check("--busy")
+    assert done.returncode == 1 and len(ran.read_text().split()) == 3
+    assert all(int(count) >= 4 for count in ran.read_text().split())
+    assert re.search("older 2 of 3 +failed .*\n.*older 3 of 3 +passed", done.stdout)
+    fixed.touch()
+    done = project.check("--busy")
+    assert done.returncode == 0 and len(ran.read_text().split()) == 4
+    assert done.stdout.count(": kept: 100% tests passed") == 2
 
 
 def test_only_all_needs_released_versions_and_what_passed_then_is_skipped_later(project):

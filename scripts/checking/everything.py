@@ -1,9 +1,12 @@
-"""The stages of `check --all`. Each keeps its result in the cache, keyed by the checkout and the
-machine, so that an interrupted check resumes where it stopped; a failed stage does not prevent the
-others from running."""
+"""The stages of `check --all`, and of `check --busy`. Each keeps its result in the cache, keyed by
+the checkout and the machine, so that an interrupted check resumes where it stopped; a failed stage
+does not prevent the others from running."""
+import contextlib
+import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 
 import inputs
@@ -14,6 +17,21 @@ from stages import Failed, excerpt
 from suites import Suite
 
 REPETITIONS = 2  # of the end-to-end tests, which the last stage runs once more
+BUSY = {"unit": 20, "integration": 5, "cluster": 3}  # label of tests -> runs beside busy loops
+LOOPS = 4
+LOOP = "import os, sys\nwhile os.getppid() == int(sys.argv[1]): pass"
+
+
+@contextlib.contextmanager
+def busy_loops(count: int = LOOPS):
+    """Processes that only use processor time; they end also when this one is killed."""
+    loops = [subprocess.Popen([sys.executable, "-c", LOOP, str(os.getpid())]) for _ in range(count)]
+    try:
+        yield loops
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
 
 
 class Everything:
@@ -132,6 +150,19 @@ class Everything:
     def repeated(self) -> str:
         return self._tested("dev", lambda suite: "cluster" in suite.labels, "all-repeated",
                             ["--repeat", f"until-fail:{REPETITIONS}"])
+
+
+class Busy(Everything):
+    """Repeats the tests beside busy loops: a verdict that depends on time shows then. A repetition
+    that was interrupted goes on with the suites that did not run in it."""
+
+    def stages(self) -> dict:
+        return {f"busy, {label} {run} of {runs}": lambda label=label, run=run: self.busy(label, run)
+                for label, runs in BUSY.items() for run in range(1, runs + 1)}
+
+    def busy(self, label: str, run: int) -> str:
+        with busy_loops():
+            return self._tested("dev", lambda suite: label in suite.labels, f"busy-{label}-{run}")
 
 
 def emulated_tests(text: str) -> dict[str, list[str]]:

@@ -1,11 +1,15 @@
 """The stages of --all: a stage that passed on the same checkout and machine is kept, a failed one
 runs again, and a failure does not prevent the others from running."""
+import subprocess
+import sys
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from cache import Cache
-from everything import Everything, emulated_tests
+from everything import Everything, busy_loops, emulated_tests
 from stages import Failed, Stages
 
 
@@ -60,6 +64,24 @@ def test_a_stage_that_failed_runs_again_and_keeps_no_other_from_running(run):
 def test_another_checkout_another_machine_or_again_runs_all(run, change):
     run()
     assert run(**change)[1] == ["first", "second"]
+
+
+def test_busy_loops_end_with_what_started_them():
+    with busy_loops(2) as loops:
+        assert [loop.poll() for loop in loops] == [None, None]
+    assert all(loop.returncode is not None for loop in loops)
+    program = ("import sys; sys.path[:0] = [sys.argv[1]]; from everything import busy_loops\n"
+               "with busy_loops(1) as loops: print(loops[0].pid, flush=True); input()")
+    with subprocess.Popen([sys.executable, "-c", program, Path(__file__).parent], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as started:
+        loop = int(started.stdout.readline())
+        started.kill()
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{loop}/stat").exists():
+        if Path(f"/proc/{loop}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+            break
+        assert time.monotonic() < deadline, "the loop goes on without its parent"
+        time.sleep(0.05)
 
 
 def test_exceptions_stand_below_their_program():
