@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -77,8 +78,8 @@ base::Result<KeptConfiguration> LoadKeptConfiguration(const std::string& state_d
       [&](const std::string& text) { return DecodeKept(text, path); }, kMaxBytes);
 }
 
-base::Result<std::string> ReadOwnText(const Settings& settings, const std::string& state_dir) {
-  auto text = ReadConfigText(settings.config_file);
+base::Result<std::string> OwnText(const Settings& settings, const std::string& state_dir,
+                                  base::Result<std::string> text) {
   const auto is_ours = [&](const std::string& one) {
     return api::ConfigRevision(one) == settings.config_revision;
   };
@@ -95,7 +96,7 @@ base::Result<Resolved> ResolveForStart(const Settings& settings) {
   if (settings.config_file.empty()) return ResolveAll(settings);
   auto text = ReadConfigText(settings.config_file);
   const auto state_dir = StateDirOf(settings, text);
-  if (state_dir.ok()) text = ReadOwnText(settings, *state_dir);
+  if (state_dir.ok()) text = OwnText(settings, *state_dir, std::move(text));
   auto resolved = text.ok() ? ResolveText(settings, *text, settings.config_file)
                             : base::Result<Resolved>(text.error());
   if (resolved.ok() || !state_dir.ok()) return resolved;

@@ -41,11 +41,12 @@ base::Result<KeptConfiguration> DecodeKept(std::string_view text, std::string_vi
 /// (os::LoadKept). Blocks.
 base::Result<KeptConfiguration> LoadKeptConfiguration(const std::string& state_dir);
 
-/// The text of the configuration file; where that is not of these settings' revision, the text that
-/// was applied last, if it is. Blocks.
-base::Result<std::string> ReadOwnText(const Settings& settings, const std::string& state_dir);
+/// The text of the configuration file, as ReadConfigText returned it; where that is not of these
+/// settings' revision, the text that was applied last, if it is. Blocks.
+base::Result<std::string> OwnText(const Settings& settings, const std::string& state_dir,
+                                  base::Result<std::string> text);
 
-/// Like ResolveAll, with ReadOwnText. Where the file is invalid or cannot be read, uses the text of
+/// Like ResolveAll, with OwnText. Where the file is invalid or cannot be read, uses the text of
 /// it that was applied last and says so in Resolved::problem. Returns the file's own error where no
 /// text of it was kept. Blocks.
 base::Result<Resolved> ResolveForStart(const Settings& settings);

@@ -47,7 +47,7 @@ std::uint64_t Key(int fd, std::uint32_t generation) {
 
 }  // namespace
 
-struct Loop::State {
+struct Loop::State : std::enable_shared_from_this<Loop::State> {
   State(std::string loop_name, const base::Clock& its_clock)
       : name(std::move(loop_name)),
         clock(its_clock),
@@ -63,7 +63,7 @@ struct Loop::State {
   }
 
   bool InLoop() const { return owner.load() == std::this_thread::get_id(); }
-  void Wake();
+  void WakeAfter(std::unique_lock<std::mutex> lock);
   void Run();
   void RunPosted();
   void RunTimers();
@@ -97,10 +97,12 @@ struct Loop::State {
   std::promise<void> ended;  // set when the thread ends
 };
 
-// Call with the mutex locked. One write wakes the loop for any number of functions.
-void Loop::State::Wake() {
-  if (woken || InLoop()) return;
-  woken = true;
+// Call with the mutex locked. One write wakes the loop for any number of functions. The mutex is
+// unlocked first: the loop would wake only to wait for it.
+void Loop::State::WakeAfter(std::unique_lock<std::mutex> lock) {
+  if (InLoop() || std::exchange(woken, true)) return;
+  const auto alive = shared_from_this();  // the loop may then end
+  lock.unlock();
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(wake.get(), &one, sizeof one);
 }
@@ -215,11 +217,8 @@ void Loop::Start() {
 void Loop::Run() { state_->Run(); }
 
 void Loop::Stop() {
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->stopping = true;
-    state_->Wake();
-  }
+  state_->stopping = true;
+  state_->WakeAfter(std::unique_lock(state_->mutex));
   if (InLoop()) return;
   {
     std::lock_guard lock(state_->join_mutex);
@@ -229,11 +228,8 @@ void Loop::Stop() {
 }
 
 bool Loop::StopWithin(base::Duration patience) {
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->stopping = true;
-    state_->Wake();
-  }
+  state_->stopping = true;
+  state_->WakeAfter(std::unique_lock(state_->mutex));
   {
     std::lock_guard lock(state_->join_mutex);
     if (state_->thread.joinable() &&
@@ -259,10 +255,10 @@ bool Loop::InLoop() const { return state_->InLoop(); }
 const base::Clock& Loop::clock() const { return state_->clock; }
 
 void Loop::Post(std::function<void()> function) {
-  std::lock_guard lock(state_->mutex);
+  std::unique_lock lock(state_->mutex);
   if (state_->stopping) return;  // the argument is destroyed after the lock is released
   state_->posted.push_back(std::move(function));
-  state_->Wake();
+  state_->WakeAfter(std::move(lock));
 }
 
 base::TimerId Loop::PostAfter(base::Duration delay, std::function<void()> function) {
@@ -270,13 +266,13 @@ base::TimerId Loop::PostAfter(base::Duration delay, std::function<void()> functi
   // An indefinite delay must not overflow.
   const base::TimePoint deadline =
       delay > base::TimePoint::max() - now ? base::TimePoint::max() : now + delay;
-  std::lock_guard lock(state_->mutex);
+  std::unique_lock lock(state_->mutex);
   const base::TimerId id = state_->next_timer++;
   if (state_->stopping) return id;
   const bool first = state_->timers.empty() || deadline < state_->timers.begin()->first.first;
   state_->timers.emplace(std::pair(deadline, id), std::move(function));
   state_->deadlines.emplace(id, deadline);
-  if (first) state_->Wake();
+  if (first) state_->WakeAfter(std::move(lock));
   return id;
 }
 

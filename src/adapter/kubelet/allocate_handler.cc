@@ -60,8 +60,8 @@ Result<std::vector<Slot>> UsableSlots(const std::string& resource,
   return slots;
 }
 
-/// A random UUID (RFC 9562, version 4) from the kernel: std::random_device first queries the
-/// processor's features, which takes 15 µs in a virtual machine, each time.
+}  // namespace
+
 std::string RandomUuid() {
   std::array<unsigned, 4> word{};
   if (::getentropy(word.data(), sizeof word) != 0)
@@ -73,8 +73,6 @@ std::string RandomUuid() {
                 word[3]);
   return text.data();
 }
-
-}  // namespace
 
 const Offer* FindOffer(const std::vector<Offer>& offers, const std::string& resource) {
   const auto found = std::find_if(offers.begin(), offers.end(), [&](const Offer& offer) {
@@ -120,12 +118,10 @@ Result<ContainerEdits> AllocateHandler::AllocateContainer(const std::string& res
   ASSIGN(device::Edits edits, node::allocate::Commit(lease.slots, now.mode.consumer, *inventory,
                                                      node_.dialect_of, *node_.offers.Servers()));
   ASSIGN(const auto devices, node::allocate::DevicesOf(lease.slots, *inventory, node_.dialect_of));
-  InjectionMode mode = now.mode;
-  mode.unique = RandomUuid();
   TRY(ReleaseFormerHolders(lease.slots));
   allocated.push_back(lease.id);
   TRY(node_.ledger.Add(std::move(lease)));
-  return BuildContainerResponse(std::move(edits), devices, mode);
+  return BuildContainerResponse(std::move(edits), devices, now.mode);
 }
 
 /// Releases what the kubelet now allocates again under the same name: the former holder has

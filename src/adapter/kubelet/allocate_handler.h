@@ -15,6 +15,10 @@
 
 namespace penstock::adapter::kubelet {
 
+/// A random UUID (RFC 9562, version 4) from the kernel: std::random_device first queries the
+/// processor's features, which takes 15 µs in a virtual machine, each time.
+std::string RandomUuid();
+
 /// Use on the control loop.
 class AllocateHandler {
  public:
@@ -28,7 +32,7 @@ class AllocateHandler {
   /// State at the time of a request.
   struct Now {
     const std::vector<node::share::Offer>& offers;  ///< as shown to the kubelet
-    InjectionMode mode;  ///< except `unique`, which differs for each container
+    InjectionMode mode;
   };
   explicit AllocateHandler(Node node) : node_(std::move(node)) {}
 

@@ -68,7 +68,7 @@ class Answer {
   ContainerEdits Take(const std::string& vendor) {
     if (mode_.listing.Has(DeviceList::kCdiAnnotations))
       answer_.annotations[mode_.config.cdi_annotation_prefix + vendor + "-device-plugin_" +
-                          mode_.unique] = base::Join(cdi_, ",");
+                          mode_.unique()] = base::Join(cdi_, ",");
     if (mode_.listing.Has(DeviceList::kCdiCri)) answer_.cdi_devices = std::move(cdi_);
     return std::move(answer_);
   }

@@ -41,7 +41,7 @@ struct InjectionMode {
   const api::ContainersConfig& config;
   node::allocate::ConsumerKind consumer = node::allocate::ConsumerKind::kContainer;
   const node::cdi::Written* written = nullptr;  ///< see AuxiliaryDevices
-  std::string unique;                           ///< unlike that of any other container
+  std::string (*unique)() = nullptr;            ///< returns another text each time
   /// Path of a device file ("/dev/nvidia0") on this machine.
   std::function<std::string(const std::string&)> host_path;
 };

@@ -46,7 +46,7 @@ class ContainerAnswer : public testing::Test {
          .config = config_,
          .consumer = consumer_,
          .written = nothing_written_ ? nullptr : &written_,
-         .unique = "u-1",
+         .unique = [] { return std::string("u-1"); },
          .host_path = [](const std::string& path) { return "/host" + path; }});
   }
 

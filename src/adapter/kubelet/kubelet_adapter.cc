@@ -270,7 +270,7 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
                                        .config = config,
                                        .consumer = options.consumer(),
                                        .written = written.get(),
-                                       .unique = "",
+                                       .unique = RandomUuid,
                                        .host_path = options.host_paths()}});
     if (answers.ok()) pods.SchedulePoll();
     return answers;

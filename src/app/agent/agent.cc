@@ -412,8 +412,7 @@ class Agent {
       if (std::exchange(problems_, node::sample::ProblemsOf(*samples)) != problems_ && cluster_)
         cluster_->ScheduleUpdate();
     });
-    on_usage_ =
-        telemetry_.meter.published().Subscribe([this](const auto&) { views_.PagesChanged(); });
+    on_usage_ = telemetry_.meter.OnChange([this] { views_.PagesChanged(); });
     on_jobs_ =
         telemetry_.jobs.published().Subscribe([this](const auto&) { views_.PagesChanged(); });
   }

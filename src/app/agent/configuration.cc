@@ -150,7 +150,8 @@ void Configuration::Read(bool force) {
       [this, force](const base::Result<std::string>& text) { FileRead(text, force); });
   io_.Post(
       [read, &control = control_, settings = settings_, state_dir = started_with_.paths.state_dir] {
-        control.Post([read, text = ReadOwnText(settings, state_dir)]() mutable { read(text); });
+        auto text = OwnText(settings, state_dir, ReadConfigText(settings.config_file));
+        control.Post([read, text = std::move(text)] { read(text); });
       });
 }
 

@@ -210,7 +210,7 @@ std::string Views::MakePage(node::metrics::PageFormat format, node::metrics::Det
   return renderer_.Make({.inventory = pipeline.inventory.published().Get(),
                          .ledger = pipeline.ledger.Get(),
                          .samples = parts_.telemetry.sampler.published().Get(),
-                         .usage = parts_.telemetry.meter.published().Get(),
+                         .usage = parts_.telemetry.meter.Get(),
                          .offers = pipeline.offers.Get(),
                          .servers = pipeline.offers.Servers(),
                          .jobs = parts_.telemetry.jobs.published().Get()},

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/lifetime.h"
+#include "node/share/allocator.h"
 
 namespace penstock::node::attribute {
 
@@ -33,11 +34,10 @@ std::vector<ledger::Process> WithProcesses(std::vector<ledger::Process> known,
   return known;
 }
 
-std::vector<ledger::Process> ProcessesOn(
-    const std::string& device,
-    const std::map<std::string, std::vector<ledger::Process>>& by_device) {
-  const auto found = by_device.find(device);
-  return found == by_device.end() ? std::vector<ledger::Process>{} : found->second;
+std::vector<ledger::Process> ListIn(
+    const std::map<std::string, std::vector<ledger::Process>>& lists, const std::string& key) {
+  const auto found = lists.find(key);
+  return found == lists.end() ? std::vector<ledger::Process>{} : found->second;
 }
 
 }  // namespace
@@ -80,18 +80,18 @@ struct Follow::State : std::enable_shared_from_this<State> {
     const auto snapshot = inventory.published().Get();
     const Attributed now = Attribute(*snapshot, *ledger.Get(), table);
     for (const inventory::Entry& entry : snapshot->devices) {
-      ledger.SetOutside(entry.facts->id, ProcessesOn(entry.facts->id, now.outside));
-      ledger.SetGraphics(entry.facts->id, ProcessesOn(entry.facts->id, now.graphics));
+      ledger.SetOutside(entry.facts->id, ListIn(now.outside, entry.facts->id));
+      ledger.SetGraphics(entry.facts->id, ListIn(now.graphics, entry.facts->id));
     }
     const auto leases = ledger.Get();  // each Update publishes a new snapshot
-    for (ledger::Lease lease : leases->leases) {
-      const auto found = now.by_lease.find(lease.id);
-      const auto on_devices =
-          found == now.by_lease.end() ? std::vector<ledger::Process>{} : found->second;
-      lease.processes = lease.allocator == "kubelet"
-                            ? on_devices
-                            : WithProcesses(std::move(lease.processes), on_devices);
-      (void)ledger.Update(lease);
+    for (const ledger::Lease& lease : leases->leases) {
+      auto processes = ListIn(now.by_lease, lease.id);
+      if (!share::FindAllocator(lease.allocator).counts_itself)
+        processes = WithProcesses(lease.processes, processes);
+      if (processes == lease.processes) continue;
+      ledger::Lease known = lease;
+      known.processes = std::move(processes);
+      (void)ledger.Update(known);
     }
     updating = false;
     if (again) Changed();

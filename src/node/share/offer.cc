@@ -274,6 +274,7 @@ bool OfferBook::Update(const Assignments& assignments, const inventory::Snapshot
   for (Page& page : pages_) before.emplace(page.basis.device, &page);
   const Held held(ledger);
   std::vector<Page> pages;
+  pages.reserve(inventory.devices.size());
   bool changed = false;
   for (const inventory::Entry& entry : inventory.devices) {
     const auto assignment = assignments.find(entry.facts->id);

@@ -67,7 +67,8 @@ struct Meter::State : std::enable_shared_from_this<State> {
 
   void LedgerChanged(const std::shared_ptr<const ledger::Snapshot>& ledger) {
     groups.Follow(*ledger);
-    const bool others = Ids(*ledger) != Ids(*last_ledger);
+    const bool others = !std::ranges::equal(ledger->leases, last_ledger->leases, {},
+                                            &ledger::Lease::id, &ledger::Lease::id);
     last_ledger = ledger;
     accumulator.Follow(ledger, Now());
     if (others) {
@@ -76,12 +77,6 @@ struct Meter::State : std::enable_shared_from_this<State> {
       if (accumulator.waiting() >= kCrowd) node.sample_now();
     }
     Update();
-  }
-
-  static std::vector<std::string_view> Ids(const ledger::Snapshot& ledger) {
-    std::vector<std::string_view> ids;
-    for (const ledger::Lease& lease : ledger.leases) ids.push_back(lease.id);
-    return ids;
   }
 
   void SamplesChanged(const std::shared_ptr<const sample::Snapshot>& samples) {
@@ -120,19 +115,21 @@ struct Meter::State : std::enable_shared_from_this<State> {
   }
 
   void Changed() {
-    if (std::exchange(changed, true)) return;
-    node.control.Post(base::IfAlive(this, &State::Publish));
+    shown = nullptr;
+    if (on_change) on_change();
   }
 
-  void Publish() {
-    changed = false;
-    Snapshot next;
-    next.generation = published.Get()->generation + 1;
-    next.holders = accumulator.Show(Now());
-    next.forgotten = accumulator.forgotten();
-    if (recorder) next.records = recorder->counts();
-    if (!refused.empty()) next.records.problem = refused;
-    published.Set(std::move(next));
+  std::shared_ptr<const Snapshot> Get() {
+    if (shown == nullptr)
+      shown = std::make_shared<const Snapshot>(
+          Snapshot{accumulator.Show(Now()), accumulator.forgotten(), Counts()});
+    return shown;
+  }
+
+  RecordCounts Counts() const {
+    RecordCounts counts = recorder ? recorder->counts() : RecordCounts();
+    if (!refused.empty()) counts.problem = refused;
+    return counts;
   }
 
   // Records.
@@ -278,7 +275,7 @@ struct Meter::State : std::enable_shared_from_this<State> {
       if (!self) return;
       self->summing = false;
       if (report.ok()) report->damaged = sum->damaged;
-      if (report.ok()) report->problem = self->published.Get()->records.problem;
+      if (report.ok()) report->problem = self->Counts().problem;
       sum->done(std::move(report));
     });
   }
@@ -300,8 +297,9 @@ struct Meter::State : std::enable_shared_from_this<State> {
   std::string boot_id, refused;
   std::optional<Recorder> recorder;  // set by Serve
   base::TimerId tick = 0, orphans = 0, save = 0, checkpoint = 0;
-  bool changed = false, summing = false;
-  base::Published<Snapshot> published;
+  bool summing = false;
+  std::shared_ptr<const Snapshot> shown;  // null: changed since
+  std::function<void()> on_change;
   base::Subscription on_ledger;
 };
 
@@ -334,8 +332,12 @@ void Meter::Configure(const api::NodeConfig& config) {
 
 void Meter::Serve(const std::string& boot_id) { state_->Serve(boot_id); }
 
-const base::Published<Snapshot>& Meter::published() const { return state_->published; }
-base::Published<Snapshot>& Meter::published() { return state_->published; }
+base::Subscription Meter::OnChange(std::function<void()> changed) {
+  state_->on_change = std::move(changed);
+  return base::Subscription([state = state_] { state->on_change = nullptr; });
+}
+
+std::shared_ptr<const Snapshot> Meter::Get() const { return state_->Get(); }
 
 void Meter::Sum(const api::UsageQuery& query,
                 std::function<void(base::Result<api::UsageReport>)> done) {

@@ -1,4 +1,4 @@
-// Measures the usage of holders: combines samples with the ledger, publishes usage, writes records
+// Measures the usage of holders: combines samples with the ledger, shows usage, writes records
 // of it, and sums records.
 #pragma once
 
@@ -50,8 +50,12 @@ class Meter {
   /// records are written, and RecordCounts::problem says why. Blocks.
   void Serve(const std::string& boot_id);
 
-  const base::Published<Snapshot>& published() const;
-  base::Published<Snapshot>& published();
+  /// Sets the one function that is called whenever Get has something new. It must not call back.
+  [[nodiscard]] base::Subscription OnChange(std::function<void()> changed);
+
+  /// The usage as of the last change, made when it is first asked for: with each of a burst of
+  /// leases it changes, and a page is read now and then.
+  std::shared_ptr<const Snapshot> Get() const;
 
   /// Sums the records and the running leases. `done` runs on the control executor. One query at a
   /// time: returns kUnavailable during another one, kInvalidArgument for unknown keys.

@@ -117,15 +117,31 @@ TEST_F(MeterTest, ReportsWhatAHolderUsesAsSoonAsASampleComes) {
   Sample(0, 1000);
   Hand("r", "G0");
   executor_.RunUntilIdle();
-  ASSERT_THAT(meter_->published().Get()->holders, SizeIs(1)) << "at once, not with the next sample";
+  ASSERT_THAT(meter_->Get()->holders, SizeIs(1)) << "at once, not with the next sample";
   Sample(50, 3000);
-  const auto holders = meter_->published().Get()->holders;
+  const auto holders = meter_->Get()->holders;
   ASSERT_THAT(holders, SizeIs(1));
   EXPECT_EQ(holders[0]->model, "Acme Small");
   EXPECT_EQ(holders[0]->utilization, 0.5);
   EXPECT_EQ(holders[0]->memory_used, base::Mebibytes(100));
   EXPECT_NEAR(holders[0]->energy_joules, 2000, 1e-6);
   EXPECT_NEAR(holders[0]->busy_seconds, 5, 1e-6);
+}
+
+TEST_F(MeterTest, TellsOfEachChangeAndShowsItWhenAsked) {
+  int changes = 0;
+  auto on_change = meter_->OnChange([&changes] { ++changes; });
+  const auto before = meter_->Get();
+  Hand("r", "G0");
+  EXPECT_GT(changes, 0);
+  EXPECT_THAT(before->holders, IsEmpty());
+  const auto now = meter_->Get();
+  EXPECT_THAT(now->holders, SizeIs(1));
+  EXPECT_EQ(meter_->Get(), now) << "made once for each change";
+  on_change.Reset();
+  changes = 0;
+  ledger_->Release("r");
+  EXPECT_EQ(changes, 0);
 }
 
 TEST_F(MeterTest, AsksForASampleWhenSomeoneComesOrGoes) {
@@ -147,7 +163,7 @@ TEST_F(MeterTest, WhereManyHaveEndedASampleIsWantedAtOnceAndEachIsWrittenWithIt)
   }
   EXPECT_GT(at_once_, 0);
   executor_.RunUntilIdle();
-  EXPECT_THAT(meter_->published().Get()->holders, SizeIs(250))
+  EXPECT_THAT(meter_->Get()->holders, SizeIs(250))
       << "thousands are not published for each that comes";
   at_once_ = 0;
   Sample(0, 700);
@@ -172,7 +188,7 @@ TEST_F(MeterTest, WritesALineWhenAHolderEnds) {
   EXPECT_EQ(records[0].labels.at("experiment"), "x");
   EXPECT_EQ(records[0].energy_joules, 700);
   EXPECT_EQ(records[0].busy_seconds, 10);
-  EXPECT_EQ(meter_->published().Get()->records.written, 1u);
+  EXPECT_EQ(meter_->Get()->records.written, 1u);
 }
 
 TEST_F(MeterTest, AShorterTimeForThoseWhoEndedHoldsAtOnce) {
@@ -182,11 +198,11 @@ TEST_F(MeterTest, AShorterTimeForThoseWhoEndedHoldsAtOnce) {
   Hand("r", "G0");
   ledger_->Release("r");
   Sample(0, 0);
-  ASSERT_THAT(meter_->published().Get()->holders, SizeIs(1));
+  ASSERT_THAT(meter_->Get()->holders, SizeIs(1));
   config_.telemetry.keep_ended = 1min;
   meter_->Configure(config_);
   executor_.Advance(1min);
-  EXPECT_THAT(meter_->published().Get()->holders, IsEmpty());
+  EXPECT_THAT(meter_->Get()->holders, IsEmpty());
 }
 
 TEST_F(MeterTest, WritesCheckpointsOfThoseWhoGoOn) {
@@ -205,7 +221,7 @@ TEST_F(MeterTest, RecordsCanBeSwitchedOff) {
   ledger_->Release("r");
   Sample(0, 0);
   EXPECT_THAT(Records(), IsEmpty());
-  EXPECT_THAT(meter_->published().Get()->holders, SizeIs(1));
+  EXPECT_THAT(meter_->Get()->holders, SizeIs(1));
 }
 
 TEST_F(MeterTest, AHolderThatLivesThroughARestartIsOneRecord) {
@@ -226,7 +242,7 @@ TEST_F(MeterTest, AHolderThatLivesThroughARestartIsOneRecord) {
 }
 
 TEST_F(MeterTest, AfterABadEndThePageBeginsAtNothingAndStaysBelowTheRecord) {
-  const auto energy = [this] { return meter_->published().Get()->holders.at(0)->energy_joules; };
+  const auto energy = [this] { return meter_->Get()->holders.at(0)->energy_joules; };
   const base::WallTime since = executor_.clock().Wall();
   Hand("r", "G0", since);
   Sample(100, 0);
@@ -285,7 +301,7 @@ TEST_F(MeterTest, WhatANewerAgentKeptIsSetAsideAndRecordsGoOn) {
   ledger_->Release("r");
   Sample(0, 0);
   EXPECT_THAT(Records(), SizeIs(1));
-  EXPECT_EQ(meter_->published().Get()->records.problem, "");
+  EXPECT_EQ(meter_->Get()->records.problem, "");
   EXPECT_EQ(*os::ReadFile(folder_ / "usage.json.newer"), R"({"version": 99})");
 }
 

@@ -66,7 +66,6 @@ struct RecordCounts {
 };
 
 struct Snapshot {
-  std::uint64_t generation = 0;
   /// By lease and device; ended ones stay for a set time.
   std::vector<std::shared_ptr<const HolderUsage>> holders;
   /// Ended holders that were not shown for that time, because too many ended.

@@ -158,7 +158,8 @@ void UsageAccumulator::Close(Account account) {
                               IdentityOf(*one.second.usage.holder) == IdentityOf(*usage->holder);
                      });
   if (again || settings_.keep_ended <= base::Duration::zero()) return;
-  ended_.push_back({std::move(usage), *account.ended});
+  const auto place = std::ranges::upper_bound(ended_, *account.ended, {}, &Ended::at);
+  ended_.insert(place, {std::move(usage), *account.ended});
   for (; ended_.size() > settings_.most_ended; ++forgotten_) ended_.pop_front();
 }
 
@@ -178,15 +179,17 @@ void UsageAccumulator::Tick(base::Timestamp now) {
     Close(std::move(ending_.front()));
     ending_.pop_front();
   }
-  std::erase_if(ended_,
-                [&](const Ended& one) { return one.at + settings_.keep_ended <= now.steady; });
+  while (!ended_.empty() && ended_.front().at + settings_.keep_ended <= now.steady)
+    ended_.pop_front();
 }
 
 std::optional<base::TimePoint> UsageAccumulator::due() const {
   std::optional<base::TimePoint> due;
   if (!ending_.empty()) due = *ending_.front().ended + kPatience;
-  for (const Ended& one : ended_)
-    if (const auto forget = one.at + settings_.keep_ended; !due || forget < *due) due = forget;
+  if (!ended_.empty()) {
+    const auto forget = ended_.front().at + settings_.keep_ended;
+    due = std::min(due.value_or(forget), forget);
+  }
   return due;
 }
 

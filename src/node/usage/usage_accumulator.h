@@ -172,7 +172,7 @@ class UsageAccumulator {
   std::map<std::string, double> outside_;
   std::map<Key, Account> running_;
   std::deque<Account> ending_;  // waiting for a sample
-  std::deque<Ended> ended_;
+  std::deque<Ended> ended_;     // by `at`
   std::vector<Record> ended_records_;
   std::map<Key, Kept> recalled_;
   std::optional<std::map<Key, Hidden>> recalled_hidden_;  // nothing: all usage is hidden

@@ -284,6 +284,21 @@ TEST_F(UsageTest, EndedHoldersAreShownForASetTime) {
   EXPECT_EQ(accumulator_.due(), std::nullopt);
 }
 
+TEST_F(UsageTest, WhoEndedFirstIsForgottenFirstWhicheverSampleCameFirst) {
+  accumulator_.Configure({.keep_ended = 60s});
+  Hand(LeaseOf("first", {Whole("G0")}));
+  Hand(LeaseOf("second", {Whole("G1")}));
+  Release("first");
+  Wait(1s);
+  Release("second");
+  Sample({.watts = 1}, {}, "G1");
+  Sample({.watts = 1}, {}, "G0");
+  EXPECT_EQ(accumulator_.due(), now_.steady + 59s);
+  Wait(59s);
+  Tick();
+  EXPECT_EQ(Only().holder->id, "second");
+}
+
 TEST_F(UsageTest, ATimeThatIsSetLaterHoldsForThoseThatHaveEndedToo) {
   accumulator_.Configure({.keep_ended = 1h});
   Hand(LeaseOf("r", {Whole("G0")}));
