@@ -105,7 +105,7 @@ void SetFolder(Json& container, Json& volumes, const char* name, const std::stri
 
 void SetFolders(const api::PenstockSpec& spec, Json& container, Json& volumes) {
   const api::PathsConfig& paths = spec.node.paths;
-  SetHostPath(volumes, "device-plugins", spec.host.kubelet_dir + "/device-plugins");
+  SetHostPath(volumes, "device-plugins", spec.host.device_plugins_dir);
   SetHostPath(volumes, "pod-resources", spec.host.kubelet_dir + "/pod-resources");
   SetFolder(container, volumes, "run", paths.run_dir);
   SetFolder(container, volumes, "state", paths.state_dir);

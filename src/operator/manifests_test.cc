@@ -14,6 +14,7 @@ namespace {
 
 using nlohmann::json;
 using testing::Contains;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -140,6 +141,40 @@ TEST(Manifests, ADriverContainersRootIsBelowTheHostsRoot) {
   EXPECT_EQ(config.paths.host_driver_root, "/");
   spec.node.paths.driver_container_root = "/run/driver";
   EXPECT_EQ(ConfigOfPod(spec, "gpu-operator").paths.driver_container_root, "/run/driver");
+}
+
+// kubernetes#120626: --root-dir moves the folder of pod-resources, and not that of device plugins.
+TEST(Manifests, TheKubeletsTwoFoldersAreMountedWhereItHasThem) {
+  api::PenstockSpec spec;
+  const auto paths = [&] {
+    const json volumes = PodOf(spec)["volumes"];
+    return json{Named(volumes, "device-plugins")["hostPath"]["path"],
+                Named(volumes, "pod-resources")["hostPath"]["path"]};
+  };
+  EXPECT_EQ(paths(), json({"/var/lib/kubelet/device-plugins", "/var/lib/kubelet/pod-resources"}));
+  spec.host.kubelet_dir = "/data/kubelet";
+  EXPECT_EQ(paths(), json({"/var/lib/kubelet/device-plugins", "/data/kubelet/pod-resources"}));
+  spec.host.device_plugins_dir = "/data/plugins";
+  EXPECT_EQ(paths(), json({"/data/plugins", "/data/kubelet/pod-resources"}));
+  EXPECT_EQ(ConfigOfPod(spec, "gpu-operator").paths.kubelet_dir, "/var/lib/kubelet")
+      << "in the pod they are where a kubelet has them usually";
+}
+
+// Talos, Bottlerocket, Flatcar, Container-Optimized OS: a folder that is missing elsewhere cannot
+// be made there, and keeps the pod from starting.
+TEST(Manifests, NoFolderOfAHostIsWrittenOrMadeOutsideRunAndVar) {
+  const json pod = PodOf({});
+  std::vector<std::string> written;
+  for (const json& volume : pod["volumes"]) {
+    if (!volume.contains("hostPath")) continue;
+    const json host = volume["hostPath"];
+    const std::string path = host["path"], type = host.value("type", "");
+    const json mount = Named(pod["containers"][0]["volumeMounts"], volume["name"]);
+    if (!mount.value("readOnly", false) || type.ends_with("OrCreate")) written.push_back(path);
+  }
+  EXPECT_THAT(written, Each(testing::AnyOf(testing::StartsWith("/run/"),
+                                           testing::StartsWith("/var/"), testing::Eq("/dev"))));
+  EXPECT_THAT(written, Contains("/var/lib/penstock"));
 }
 
 TEST(Manifests, TheFolderOfJobsIsMountedToBeRead) {

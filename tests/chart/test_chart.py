@@ -107,6 +107,15 @@ def test_nothing_is_left_in_the_hosts_dev(chart):
     assert "/dev" in chart.render().mounts() and not container["terminationMessagePath"].startswith("/dev")
 
 
+def test_no_folder_of_the_host_is_written_or_made_outside_run_and_var(chart):
+    """On Talos, Bottlerocket, Flatcar and Container-Optimized OS one that is missing elsewhere cannot be made, and keeps the pod from starting."""
+    things = chart.render()
+    read = {mount["name"] for mount in things.container()["volumeMounts"] if mount.get("readOnly")}
+    hosts = [(volume["name"], volume["hostPath"]) for volume in things.pod()["volumes"] if "hostPath" in volume]
+    written = [host["path"] for name, host in hosts if name not in read or host.get("type", "").endswith("OrCreate")]
+    assert "/var/lib/penstock" in written and all(path == "/dev" or path.startswith(("/run/", "/var/")) for path in written), written
+
+
 def test_a_runtime_class_makes_the_pod_unprivileged_and_brings_driver_and_devices(chart):
     things = chart.render(values={"runtimeClassName": "nvidia"})
     context = things.container()["securityContext"]

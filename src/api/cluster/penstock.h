@@ -47,7 +47,9 @@ struct AgentPods {
 struct HostPaths {
   std::string driver_root = "/run/nvidia/driver";  ///< of a driver container; a driver of the host
                                                    ///< itself is found without this
-  std::string kubelet_dir = "/var/lib/kubelet";
+  std::string kubelet_dir = "/var/lib/kubelet";    ///< its --root-dir
+  /// The same under every --root-dir: a constant of the kubelet (deviceplugin/v1beta1).
+  std::string device_plugins_dir = "/var/lib/kubelet/device-plugins";
   std::string install_dir;  ///< folder for the programs that container engines execute; empty: the
                             ///< agent's state folder
   /// Mount the folders in which exporters of vendors serve the health of devices to their device

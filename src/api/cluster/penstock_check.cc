@@ -104,6 +104,7 @@ void CheckPenstock(const PenstockSpec& spec, const ReportProblem& report) {
     if (!IsLabelKey(key)) report("startupTaints", "\"" + key + "\" is not the key of a taint");
   CheckPath("hostPaths.driverRoot", spec.host.driver_root, false, report);
   CheckPath("hostPaths.kubeletDir", spec.host.kubelet_dir, false, report);
+  CheckPath("hostPaths.devicePluginsDir", spec.host.device_plugins_dir, false, report);
   CheckPath("hostPaths.installDir", spec.host.install_dir, true, report);
   CheckObject("configMaps.configurations", spec.config_maps.configurations, "ConfigMap", report);
   CheckObject("configMaps.layouts", spec.config_maps.layouts, "ConfigMap", report);

@@ -32,7 +32,9 @@ const std::map<std::string, std::string_view, std::less<>>& PenstockDescriptions
       {"hostPaths.driverRoot",
        "Where a driver container puts its root. A node on which there is none uses the host's own "
        "driver."},
-      {"hostPaths.kubeletDir", "The kubelet's folder."},
+      {"hostPaths.kubeletDir", "The kubelet's folder, its --root-dir, with pod-resources."},
+      {"hostPaths.devicePluginsDir",
+       "The kubelet's folder of device plugins, which is the same under every --root-dir."},
       {"hostPaths.installDir",
        "Folder for the programs that container engines execute; if not set, the agent's state "
        "folder."},

@@ -44,6 +44,7 @@ template <typename Visit, base::Of<HostPaths> T>
 void VisitFields(Visit& visit, T& host) {
   visit("driverRoot", host.driver_root);
   visit("kubeletDir", host.kubelet_dir);
+  visit("devicePluginsDir", host.device_plugins_dir);
   visit("installDir", host.install_dir, {.if_any = true});
   visit("healthSockets", host.health_sockets, {.if_any = true});
 }

@@ -45,7 +45,8 @@ constexpr char kEverything[] = R"({
     "env": [{"name": "HTTP_PROXY", "value": "http://proxy:3128"}],
     "priorityClassName": "system-node-critical", "hostNetwork": true,
     "updateStrategy": {"type": "OnDelete", "maxUnavailable": "25%"}},
-  "hostPaths": {"driverRoot": "/", "kubeletDir": "/data/kubelet", "installDir": "/opt/nvidia",
+  "hostPaths": {"driverRoot": "/", "kubeletDir": "/data/kubelet",
+                "devicePluginsDir": "/data/plugins", "installDir": "/opt/nvidia",
                 "healthSockets": true},
   "node": {"health": {"poll": "9s"}, "parts": {"strategy": "single"},
            "sharing": {"rules": [{"strategy": "time-slicing", "replicas": 4}]}},
@@ -70,6 +71,7 @@ TEST(Penstock, HasADefaultForEveryField) {
   const PenstockSpec spec = Parsed("{}");
   EXPECT_EQ(spec.agent, AgentPods{});
   EXPECT_EQ(spec.host.kubelet_dir, "/var/lib/kubelet");
+  EXPECT_EQ(spec.host.device_plugins_dir, "/var/lib/kubelet/device-plugins");
   EXPECT_FALSE(spec.host.health_sockets);
   EXPECT_TRUE(spec.services.empty());
   EXPECT_EQ(ToYaml(spec.node), ToYaml(NodeConfig{}));
@@ -141,7 +143,7 @@ TEST(Penstock, ReportsAllMistakesAtOnceWithTheirPaths) {
   EXPECT_THAT(MessageOf(R"({
       "agent": {"imagePullPolicy": "Sometimes", "labels": {"bad key": "x"}, "hostNetwork": "yes",
                 "env": [{"value": "x"}], "tolerations": {}, "updateStrategy": {"type": "Fast"}},
-      "hostPaths": {"kubeletDir": "var"},
+      "hostPaths": {"kubeletDir": "var", "devicePluginsDir": "plugins"},
       "node": {"health": {"pol": "9s"}, "http": {"connections": 0}},
       "services": [{"name": "A", "port": 0, "interval": "soon"}],
       "runtimeClasses": [{"name": "nvidia"}], "nodeLabel": {}})"),
@@ -152,6 +154,7 @@ TEST(Penstock, ReportsAllMistakesAtOnceWithTheirPaths) {
                     HasSubstr("spec.agent.tolerations: is a map where a list is expected"),
                     HasSubstr("spec.agent.updateStrategy.type: \"Fast\" is none of"),
                     HasSubstr("spec.hostPaths.kubeletDir: \"var\" must be an absolute path"),
+                    HasSubstr("spec.hostPaths.devicePluginsDir: \"plugins\" must be an absolute"),
                     HasSubstr("unknown key \"spec.node.health.pol\"; did you mean \"poll\"?"),
                     HasSubstr("spec.node.http.connections: is 0"),
                     HasSubstr("spec.services[0].name: \"A\" is not the name of a Service"),

@@ -21,7 +21,7 @@ CORE = "api/v1"
 GROUPS = {"deployments": "apis/apps/v1", "replicasets": "apis/apps/v1",
           "daemonsets": "apis/apps/v1", "jobs": "apis/batch/v1",
           "clusterroles": "apis/rbac.authorization.k8s.io/v1",
-          "leases": "apis/coordination.k8s.io/v1",
+          "leases": "apis/coordination.k8s.io/v1", "networkpolicies": "apis/networking.k8s.io/v1",
           "nodestates": "apis/penstock.io/v1alpha1", "penstocks": "apis/penstock.io/v1alpha1",
           "clusterpolicies": "apis/nvidia.com/v1", "nvidiadrivers": "apis/nvidia.com/v1alpha1",
           "gpuclusters": "apis/nvidia.com/v1alpha1", "deviceconfigs": "apis/amd.com/v1alpha1",

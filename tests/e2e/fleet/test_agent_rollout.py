@@ -241,6 +241,17 @@ def shared(choices, operator, fleet):
     fleet.clear()
 
 
+@contextlib.contextmanager
+def fails_validation(node):
+    """A device file is missing meanwhile; the kubelet keeps its devices."""
+    file = node.machine.root / "dev/nvidia-uvm"
+    file.rename(file.with_name("aside"))
+    try:
+        yield
+    finally:
+        file.with_name("aside").rename(file)
+
+
 def sharing(replicas: int, **daemonsets) -> dict:
     return cluster_policy(devicePlugin={"config": {"name": CONFIG_MAP, "default": f"by-{replicas}"}}, daemonsets=daemonsets)
 
@@ -259,9 +270,9 @@ def expect_shares(fleet, replicas: int):
 @pytest.mark.parametrize("before, after, change, most", [
     pytest.param(4, 8, [sharing(8, **ONE_AT_A_TIME)], 1, id="configuration"),
     pytest.param(8, 8, [sharing(8), merged(NATIVE, {"spec": {"agent": {"image": NEXT}}})], 0, id="image")])
-def test_a_change_below_pods_that_hold_gpus_survives_three_faults(shared, fleet, before, after, change, most):
-    """When one node is left the API server dies, and that node is gone; the agent that starts then is killed, while new pods take shares on its node.
-    `most`: nodes without an agent at the same time; without maxUnavailable none."""
+def test_a_change_below_pods_that_hold_gpus_survives_four_faults(shared, fleet, before, after, change, most):
+    """When one node is left the API server dies, and that node is gone; the validation of another one fails meanwhile; the agent that starts then is killed, while new
+    pods take shares on its node. `most`: nodes without an agent at the same time; without maxUnavailable none."""
     shared.apply(NATIVE, sharing(before, **ALL_AT_ONCE))
     wait_rolled_out(shared)
     expect_shares(fleet, before)
@@ -275,8 +286,8 @@ def test_a_change_below_pods_that_hold_gpus_survives_three_faults(shared, fleet,
         """Whether the node's new agent has started, at least so many times again."""
         return [one.get("started") and one["restartCount"] >= restarts for revision, one in agents(fleet)[name].items() if revision != old] == [True]
 
-    def named() -> list[dict]:
-        return shared.policy()["status"]["nodes"].get("notReady", [])
+    def named() -> dict[str, str]:
+        return {one["name"]: one.get("message", "") for one in shared.policy()["status"]["nodes"].get("notReady", [])}
 
     def left() -> list[str]:
         return [name for name, those in agents(fleet).items() if set(those) == {old}]
@@ -292,15 +303,17 @@ def test_a_change_below_pods_that_hold_gpus_survives_three_faults(shared, fleet,
             early = samplers[last].counts() - {before * len(fleet.nodes[last].machine.minors()), NONE, NO_ANSWER}
             assert not early, f"{last} had {early} devices before its turn"
             fleet.deploy("newcomer", others[0], 2)
-            wait_for(lambda: changed(others[0]), 120, f"the new agent of {others[0]} to start", lambda: (agents(fleet), shared.log()))
-            taken.add(others[0])
-            fleet.nodes[others[0]].kill_agent()
-            wait_for(lambda: all(changed(name, restarts=name == others[0]) for name in others), 120,
-                     f"all nodes but {last} to have the new agent, {others[0]} after a restart", lambda: (agents(fleet), shared.log()))
-            taken.discard(others[0])
+            with fails_validation(fleet.nodes[others[1]]):
+                wait_for(lambda: changed(others[0]), 120, f"the new agent of {others[0]} to start", lambda: (agents(fleet), shared.log()))
+                taken.add(others[0])
+                fleet.nodes[others[0]].kill_agent()
+                wait_for(lambda: all(changed(name, restarts=name == others[0]) for name in others), 120,
+                         f"all nodes but {last} to have the new agent, {others[0]} after a restart", lambda: (agents(fleet), shared.log()))
+                taken.discard(others[0])
+                wait_for(lambda: "nvidia-uvm" in named().get(others[1], ""), 120, f"the status to name {others[1]} with what fails", lambda: shared.policy()["status"])
             for node in (fleet.nodes[name] for name in others):
                 wait_for(lambda node=node: node.kubelet_lists() == node.offers(), 60, f"the kubelet of {node.name} to have its shares", node.kubelet_lists)
-            wait_for(lambda: [(one["name"], bool(one.get("message"))) for one in named()] == [(last, True)], 120, f"the status to name {last} with the cause, and no other node",
+            wait_for(lambda: [*named()] == [last] and named()[last], 120, f"the status to name {last} with the cause, and no other node",
                      lambda: shared.policy()["status"])
             assert shared.state() == "notReady"
         finally:

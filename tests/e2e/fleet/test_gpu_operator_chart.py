@@ -1,5 +1,6 @@
 """The chart gpu-operator on four nodes, as NVIDIA's instructions install theirs (walkthrough A): from a repository's index into a namespace made before,
 with a user's values; upgraded, rolled back, and uninstalled without a trace; and where NVIDIA's definitions and objects of users were there before."""
+import contextlib
 import json
 import os
 import re
@@ -71,8 +72,9 @@ class Chart:
         wait_for(lambda: self.state() == "ready", deadline, "the ClusterPolicy to be ready", self.log)
 
 
-@pytest.fixture(scope="module")
-def chart(fleet):
+@contextlib.contextmanager
+def served_chart(fleet: Fleet):
+    """The chart in a repository that helm knows, and no agents; afterwards nothing of its release."""
     fleet.clear()
     if fleet.values is not None:
         fleet.uninstall()
@@ -85,6 +87,12 @@ def chart(fleet):
         chart.server.kill()
         chart.server.wait()
         chart.remove()
+
+
+@pytest.fixture(scope="module")
+def chart(fleet):
+    with served_chart(fleet) as chart:
+        yield chart
 
 
 @pytest.fixture

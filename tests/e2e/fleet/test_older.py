@@ -1,10 +1,20 @@
-"""An older Kubernetes with one node: Penstock installs, serves, is reconfigured, and is upgraded without another node to drain to (walkthrough O)."""
+"""An older Kubernetes with one node: Penstock installs, serves, is reconfigured, and is upgraded without another node to drain to (walkthrough O); the chart gpu-operator,
+whose pods need no more of the network than its policies permit."""
+import json
+import os
+import signal
+import time
+
 import pytest
 from actors import wait_for
 from driver_rollouts import NEW, OLD, SIMULATED, running_rollout
 from fleet import NAMESPACE
-from operators import cluster_policy
+from network_policies import Enforced, connects
+from operators import OPERATOR, cluster_policy
+from test_gpu_operator_chart import RELEASE, served_chart, wait_nothing_left
 from test_operator_rights import assert_used, rights_of_the_chart
+
+PROGRAMS = {"operator": "penstock-operator", "agent": "penstock-agent"}
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +48,81 @@ def test_an_older_kubernetes_on_one_node_installs_serves_changes_and_upgrades(ol
     away({"n1": gap})
     older.uninstall()
     assert not [key for key in older.labels("n1") if key.startswith("nvidia.com/gpu.product")]
+
+
+@pytest.fixture(scope="module")
+def chart(older):
+    with served_chart(older) as chart:
+        yield chart
+
+
+def test_the_chart_gpu_operator_makes_an_older_kubernetes_serve_its_gpus(chart, older, measure):
+    restricted = chart.values.with_name("restricted.json")
+    restricted.write_text(json.dumps({"networkPolicy": {"enabled": True, "egress": {"enabled": True}}}))
+    with measure(f"Kubernetes {older.cluster.parts.version}, one node: helm install gpu-operator", of=older) as it:
+        said = chart.helm("install", "--create-namespace", "--namespace", OPERATOR, RELEASE, "nvidia/gpu-operator", "-f", chart.values, "-f", restricted)
+        it.done = chart.wait_ready()
+    assert "1.32" in said and not older.kubectl("get", "validatingadmissionpolicies", "-o", "name").stdout, "what this server lacks is said, and not used"
+    older.wait_advertised(60)
+    older.hold("held", "n1", 2)
+    older.wait_held("held")
+    older.check()
+    older.delete_all_pods()
+
+
+def test_operator_and_agent_need_no_more_of_the_network_than_the_policies_of_their_chart_permit(chart, older):
+    """Both start again within these limits, and do all that they do; what no rule permits is dropped."""
+    node = older.nodes["n1"]
+
+    def running() -> dict[str, int]:
+        """Those of which there is one: what an agent is about to run has its name for a moment."""
+        names = node.processes()
+        found = {what: [pid for pid, one in names.items() if one == name] for what, name in PROGRAMS.items()}
+        return {what: pids[0] for what, pids in found.items() if len(pids) == 1}
+
+    def selected(label: str) -> dict:
+        [pod] = older.get("pods", "-n", OPERATOR, "-l", f"app.kubernetes.io/name={label}")["items"]
+        return pod
+
+    def lease() -> str:
+        return older.get("lease", "penstock-operator", "-n", OPERATOR)["spec"]["holderIdentity"]
+
+    def asked(account: str) -> set[str]:
+        return {event["verb"] for event in older.audit.between(begin, who=f"system:serviceaccount:{OPERATOR}:{account}")}
+    before = wait_for(lambda: len(found := running()) == 2 and found, 60, "operator and agent to run", running)
+    leads, began = lease(), node.kubelet_has()
+    pods = {"operator": selected(OPERATOR), "agent": selected("penstock")}
+    limits = {what: Enforced(older, pods[what], before[what]) for what in PROGRAMS}
+    begin = time.time()
+    for pid in before.values():
+        os.kill(pid, signal.SIGTERM)
+    now = wait_for(lambda: len(found := running()) == 2 and not {*found.values()} & {*before.values()} and found, 120, "both to be started again", running)
+    for what, limit in limits.items():
+        limit.pid = now[what]
+    wait_for(lambda: lease() not in ("", leads) and asked("gpu-operator") >= {"patch", "watch"}, 120, "the operator to lead again", chart.log)
+    wait_for(lambda: asked("penstock") >= {"list", "watch"}, 120, "the agent to read its node", older.logs)
+    older.kubectl("patch", "clusterpolicy", "cluster-policy", "--type=merge", "-p", json.dumps({"spec": {"dcgmExporter": {"service": {"type": "NodePort"}}}}))
+    wait_for(lambda: older.get("service", "nvidia-dcgm-exporter", "-n", OPERATOR)["spec"]["type"] == "NodePort", 60, "a change to take effect", chart.log)
+    chart.wait_ready()
+    wait_for(lambda: node.kubelet_has() == began, 60, "the kubelet to have the GPUs", older.logs)
+    older.hold("within", "n1", 1)
+    older.wait_held("within")
+    addresses = {what: pod["status"]["podIP"] for what, pod in pods.items()}
+    for what, port in (("operator", 8080), ("agent", 9400)):
+        assert "penstock_" in node.run("busybox", "wget", "-q", "-O", "-", f"http://{addresses[what]}:{port}/metrics").stdout
+    dropped = {what: limit.dropped() for what, limit in limits.items()}
+    assert dropped == dict.fromkeys(PROGRAMS, {"input": 0, "output": 0})
+    assert connects(now["agent"], addresses["agent"], 9400) and not connects(now["agent"], addresses["operator"], 8080)
+    assert limits["agent"].dropped()["output"] > 0, "an agent does not need the operator's page"
+    older.delete_all_pods()
+
+
+def test_helm_uninstall_leaves_nothing_of_the_chart_gpu_operator(chart, older):
+    try:
+        chart.helm("uninstall", "--namespace", OPERATOR, RELEASE, "--wait", "--timeout", "240s")
+        wait_nothing_left(older)
+    finally:
+        chart.remove()  # where this fails, the next scenario can install its own all the same
 
 
 def test_the_operator_on_one_node_installs_changes_and_upgrades_the_driver_below_its_only_pod(older, measure):

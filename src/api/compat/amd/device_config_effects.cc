@@ -94,25 +94,30 @@ void TolerateRepair(PenstockSpec& spec) {
   AddAll(spec, {{{"key", "amd-gpu-unhealthy"}, {"operator", "Exists"}, {"effect", "NoSchedule"}}});
 }
 
-void SetKubeletFolder(PolicyWork& work, const Value& value, std::string_view folder) {
+void SetPluginFolder(PolicyWork& work, const Value& value) {
+  std::string path;
+  SetAbsolutePath(work, value, path);
+  path = Folder(path);
+  // The definition has this default, which says nothing about the nodes.
+  if (path.empty() || path == HostPaths().device_plugins_dir) return;
+  std::string& target = work.spec.host.device_plugins_dir;
+  if (MaySetShared(work, path == target, "hostPaths.devicePluginsDir")) target = path;
+}
+
+void SetResourceFolder(PolicyWork& work, const Value& value) {
+  static constexpr std::string_view kFolder = "/pod-resources";
   const HostPaths usual;
   std::string path;
   SetAbsolutePath(work, value, path);
-  if (path.empty()) return;
   path = Folder(path);
-  // The definition has this default, which says nothing about the nodes.
-  if (path == usual.kubelet_dir + std::string(folder)) return;
-  if (!path.ends_with(folder) || path.size() == folder.size())
+  if (path.empty() || path == usual.kubelet_dir + std::string(kFolder)) return;  // likewise
+  if (!path.ends_with(kFolder) || path.size() == kFolder.size())
     return work.Problem(
         "\"" + ShownText(value.text) + "\" is not below the kubelet's folder: it must end in " +
-        std::string(folder) + ", such as " + usual.kubelet_dir + std::string(folder));
-  path.resize(path.size() - folder.size());
+        std::string(kFolder) + ", such as " + usual.kubelet_dir + std::string(kFolder));
+  path.resize(path.size() - kFolder.size());
   std::string& target = work.spec.host.kubelet_dir;
-  if (!MaySetShared(work, path == target, "hostPaths.kubeletDir")) return;
-  if (target != usual.kubelet_dir && target != path)
-    return work.Problem("is in another folder of the kubelet than kubeletSocketPath, " +
-                        ShownText(target) + "; a kubelet has one folder");
-  target = path;
+  if (MaySetShared(work, path == target, "hostPaths.kubeletDir")) target = path;
 }
 
 bool SelectsOthers(const PolicyWork& work, const Value& value) {

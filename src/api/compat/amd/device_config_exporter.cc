@@ -244,7 +244,7 @@ std::vector<ResourceField> ExporterSection() {
                 .text = "The kubelet's folder on the nodes, and /pod-resources.",
                 .schema_default = "/var/lib/kubelet/pod-resources",
                 .apply = [](PolicyWork& work, const Value& value) {
-                  if (work.On(kEnabled)) SetKubeletFolder(work, value, "/pod-resources");
+                  if (work.On(kEnabled)) SetResourceFolder(work, value);
                 }});
   // AMD's definition has these limits as a default.
   exporter.Add(

@@ -50,8 +50,10 @@ void AddSecretReference(PolicyWork& work, const base::Value& value);
 void AddSecretReferences(PolicyWork& work, const base::Value& value);
 void AddTolerations(PolicyWork& work, const base::Value& value);
 
-/// The folder of the kubelet, from that of its sockets. `folder`: "/device-plugins".
-void SetKubeletFolder(PolicyWork& work, const base::Value& value, std::string_view folder);
+/// The kubelet's folder of device plugins, which does not depend on its own.
+void SetPluginFolder(PolicyWork& work, const base::Value& value);
+/// The kubelet's folder, from that of the socket by which it says which pods have what.
+void SetResourceFolder(PolicyWork& work, const base::Value& value);
 
 /// Whether the section asks for other nodes than the whole object does.
 bool SelectsOthers(const PolicyWork& work, const base::Value& value);

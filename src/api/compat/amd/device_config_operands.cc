@@ -198,11 +198,9 @@ std::vector<ResourceField> PluginSection() {
               .schema_default = "1",
               .apply = SetMostUnavailable});
   plugin.Add({.path = "kubeletSocketPath",
-              .text = "The kubelet's folder on the nodes, and /device-plugins.",
+              .text = "The kubelet's folder of device plugins on the nodes.",
               .schema_default = "/var/lib/kubelet/device-plugins",
-              .apply = [](PolicyWork& work, const Value& value) {
-                SetKubeletFolder(work, value, "/device-plugins");
-              }});
+              .apply = SetPluginFolder});
   plugin.Add({.path = "hostNetwork",
               .type = kBool,
               .text = "All services run in one pod on each node, which uses the network of the "

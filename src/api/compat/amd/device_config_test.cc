@@ -275,11 +275,11 @@ TEST(DeviceConfig, LeavesToAClusterPolicyWhatIsOneForAllNodes) {
 TEST(DeviceConfig, AnswersNothingThatAClusterPolicyAsksForToo) {
   const PenstockSpec over = OfClusterPolicy(
       "  devicePlugin: {enabled: false}\n  gfd: {enabled: false}\n"
-      "  migManager: {enabled: false}\n  hostPaths: {kubeletRootDir: /k}\n"
-      "  dcgmExporter: {enabled: false}\n");
+      "  migManager: {enabled: false}\n  dcgmExporter: {enabled: false}\n");
   EXPECT_THAT(Translated(R"(
   devicePlugin: {enableDevicePlugin: false, enableNodeLabeller: false,
-                 kubeletSocketPath: /k/device-plugins, upgradePolicy: {maxUnavailable: 1}}
+                 kubeletSocketPath: /var/lib/kubelet/device-plugins,
+                 upgradePolicy: {maxUnavailable: 1}}
   metricsExporter: {enable: false}
   configManager: {enable: false}
 )",
@@ -292,8 +292,11 @@ TEST(DeviceConfig, AnswersNothingThatAClusterPolicyAsksForToo) {
 // A default of the definition is no statement about the nodes: k3s' ClusterPolicy has another one.
 TEST(DeviceConfig, DoesNotTakeADefaultForTheKubeletsFolder) {
   const PenstockSpec over = OfClusterPolicy("  hostPaths: {kubeletRootDir: /data/kubelet}\n");
-  const PolicyTranslation translation =
-      Translated("  devicePlugin: {kubeletSocketPath: /var/lib/kubelet/device-plugins/}\n", &over);
+  const PolicyTranslation translation = Translated(
+      "  devicePlugin: {kubeletSocketPath: /var/lib/kubelet/device-plugins/}\n"
+      "  metricsExporter: {podResourceAPISocketPath: /var/lib/kubelet/pod-resources/}\n",
+      &over);
+  EXPECT_EQ(translation.spec.host, over.host);
   EXPECT_EQ(translation.spec.host.kubelet_dir, "/data/kubelet");
   EXPECT_THAT(translation.answers, IsEmpty());
 }
@@ -421,16 +424,14 @@ TEST(DeviceConfig, ShowsNoLongTextsOfAnObject) {
   EXPECT_LT(message.size(), 2'000u);
 }
 
-TEST(DeviceConfig, RefusesTwoFoldersOfOneKubelet) {
-  EXPECT_THAT(ProblemsOf(ConfigWith("  devicePlugin: {kubeletSocketPath: /a/device-plugins}\n"
-                                    "  metricsExporter: {enable: true, "
-                                    "podResourceAPISocketPath: /b/pod-resources}\n")),
-              HasSubstr("spec.metricsExporter.podResourceAPISocketPath: is in another folder"));
-  EXPECT_EQ(Translated("  devicePlugin: {kubeletSocketPath: /a/device-plugins}\n"
-                       "  metricsExporter: {enable: true, "
-                       "podResourceAPISocketPath: /a/pod-resources/}\n")
-                .spec.host.kubelet_dir,
-            "/a");
+TEST(DeviceConfig, HasTwoFoldersOfOneKubelet) {
+  const HostPaths host = Translated(
+                             "  devicePlugin: {kubeletSocketPath: /a/plugins/}\n"
+                             "  metricsExporter: {enable: true, "
+                             "podResourceAPISocketPath: /b/pod-resources/}\n")
+                             .spec.host;
+  EXPECT_EQ(host.device_plugins_dir, "/a/plugins");
+  EXPECT_EQ(host.kubelet_dir, "/b");
 }
 
 TEST(DeviceConfig, RefusesWhatIsNoDeviceConfig) {

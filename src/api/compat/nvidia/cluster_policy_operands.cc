@@ -42,10 +42,12 @@ void EnableToolkit(PolicyWork& work, const Value& value) {
       value.boolean ? EngineSetup::kRuntime : EngineSetup::kOff;
 }
 
+/// Without a toolkit nothing is put there: hosts that cannot be written outside /run and /var have
+/// it switched off, and a folder that cannot be made keeps a pod from starting.
 void SetInstallFolder(PolicyWork& work, const Value& value) {
   std::string folder;
   SetAbsolutePath(work, value, folder);
-  if (folder.empty()) return;
+  if (folder.empty() || !work.On("toolkit.enabled")) return;
   while (folder.ends_with('/')) folder.pop_back();
   work.spec.host.install_dir = folder + "/toolkit";
 }

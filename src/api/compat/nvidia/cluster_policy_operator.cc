@@ -150,7 +150,9 @@ std::vector<ResourceField> HostFields() {
              SetAbsolutePath(work, value, work.spec.host.driver_root);
            }},
       {.path = "hostPaths.kubeletRootDir",
-       .text = "The kubelet's folder on the nodes.",
+       .text =
+           "The kubelet's folder on the nodes, its --root-dir. That of device plugins is the same "
+           "under each.",
        .schema_default = "/var/lib/kubelet",
        .apply =
            [](PolicyWork& work, const Value& value) {

@@ -127,7 +127,7 @@ TEST(ClusterPolicy, SwitchesEachServiceOff) {
   const PenstockSpec spec = Translated(std::string(kNoDriver) + R"(
   devicePlugin: {enabled: false}
   gfd: {enabled: false}
-  toolkit: {enabled: false}
+  toolkit: {enabled: false, installDir: /opt/nvidia}
   migManager: {enabled: false, config: {name: mig, default: all-disabled}}
   dcgmExporter: {enabled: false, serviceMonitor: {enabled: true, interval: 15s}}
 )")
@@ -135,6 +135,7 @@ TEST(ClusterPolicy, SwitchesEachServiceOff) {
   EXPECT_EQ(spec.node.kubelet_allocator, Switch::kOff);
   EXPECT_EQ(spec.node.labels.node, Switch::kOff);
   EXPECT_EQ(spec.node.containers.configure_engine, EngineSetup::kOff);
+  EXPECT_EQ(spec.host.install_dir, "") << "the folder of the agent's state";
   EXPECT_FALSE(spec.node.parts_by_label);
   EXPECT_EQ(spec.config_maps.layouts, "");
   EXPECT_THAT(spec.services, IsEmpty());
@@ -167,6 +168,7 @@ TEST(ClusterPolicy, PassesWhatThePodsHaveInCommonToTheAgents) {
   EXPECT_EQ(spec.agent.update.max_unavailable, "25%");
   EXPECT_EQ(spec.host.driver_root, "/opt/driver");
   EXPECT_EQ(spec.host.kubelet_dir, "/data/kubelet");
+  EXPECT_EQ(spec.host.device_plugins_dir, "/var/lib/kubelet/device-plugins");
   EXPECT_EQ(spec.host.install_dir, "/opt/nvidia/toolkit");
   EXPECT_THAT(spec.agent.pull_secrets, ElementsAre("one", "two"));
   EXPECT_TRUE(spec.agent.host_network);

@@ -224,7 +224,8 @@ void AddPeerMemory(Fields& fields, const std::string& at) {
   fields.push_back({.path = at + "rdma.enabled",
                     .type = kBool,
                     .text = "Whether the module nvidia-peermem is loaded, for RDMA by a network "
-                            "card. DMA-BUF needs no module.",
+                            "card. DMA-BUF needs no module. The validator's file "
+                            "nvidia-peermem-ready is not written.",
                     .apply = [](PolicyWork& work, const Value& value) {
                       work.driver.peer_memory = value.boolean;
                     }});
