@@ -73,6 +73,31 @@ TEST_F(DriverEvents, WhatAnUpgradeWaitsForIsSaidOnceAlsoByTheNextOperator) {
   EXPECT_THAT(EventsOn("n1"), ElementsAre(kDone));
 }
 
+TEST_F(DriverEvents, CausesThatTakeTurnsAreWrittenAndSaidOnce) {
+  RunPod("n1", "train", true);
+  RefuseEvictionOf("train");
+  PutDriver("blue", "580.1");
+  Run(30);
+  const auto writes_of_n1 = [this] {
+    return std::ranges::count_if(api_.calls(), [](const ApiCall& call) {
+      return call.method == "PATCH" && call.path.starts_with(NodePath("n1"));
+    });
+  };
+  ASSERT_EQ(LabelOf("n1", kStateKey), "pod-deletion-required");
+  api_.ForgetCalls();
+  for (int i = 0; i < 20; ++i) {
+    SetReady("n1", i % 2 == 0 ? "Unknown" : "True");
+    Run(20);
+  }
+  EXPECT_EQ(writes_of_n1(), 1) << "only the first time that the node is not ready";
+  EXPECT_THAT(EventsOn("n1"),
+              ElementsAre("Warning: The upgrade of the driver waits: NodeNotReady: the kubelet "
+                          "does not report the node as ready"));
+  api_.Heal();
+  Run();
+  EXPECT_EQ(LabelOf("n1", kStateKey), "upgrade-done");
+}
+
 TEST_F(DriverEvents, EachAttemptThatFailsAndTheRollBackAreSaidWithTheirCause) {
   PutDriver("blue", "580.bad");
   Run(120, 2s);

@@ -227,6 +227,27 @@ TEST_F(DriverRolloutTest, AFailedWriteThatIsNotWantedAnyMoreIsNoProblem) {
       << ConditionText(DriverStatus(), "Error", "message");
 }
 
+TEST_F(DriverRolloutTest, ANodeThatCannotBeWrittenIsNotTriedWithEachChange) {
+  Run(30);
+  api_.Fail({.status = 500, .times = -1, .method = "PATCH", .path = NodePath("n1")});
+  PutDriver("blue", "580.1");
+  Run(10);
+  api_.ForgetCalls();
+  for (int i = 0; i < 200; ++i) {
+    Report("n2", i % 2 == 0 ? "550.1" : "550.2");  // something changes all the time
+    Run(1);
+  }
+  const auto tried = std::ranges::count_if(api_.calls(), [](const ApiCall& call) {
+    return call.method == "PATCH" && call.path.starts_with(NodePath("n1"));
+  });
+  EXPECT_GE(tried, 1);
+  EXPECT_LE(tried, 6) << "in a minute";
+  api_.Heal();
+  Report("n2", "550.1");
+  Run(400);
+  for (const std::string& node : nodes_) EXPECT_EQ(LabelOf(node, kStateKey), "upgrade-done");
+}
+
 TEST_F(DriverRolloutTest, AnOperatorThatStartsDeletesNoDriver) {
   Run(30);
   api_.Fail({.status = 500, .times = 3, .method = "GET", .path = "/api/v1/nodes"});

@@ -36,7 +36,8 @@ std::vector<PolicyOutcome> OfKind(const std::vector<PolicyObject>& policies,
 /// Adds one kind of policies after the other.
 class SpecBuilder {
  public:
-  explicit SpecBuilder(const std::vector<PolicyObject>& policies) : policies_(policies) {
+  SpecBuilder(const std::vector<PolicyObject>& policies, const AgentRights& rights)
+      : policies_(policies), rights_(rights) {
     if (OfKind(policies, api::compat::PenstockKind()).empty())
       no_driver_objects_ =
           "there is no ClusterPolicy and no Penstock object: alone, this object has no effect";
@@ -98,12 +99,25 @@ class SpecBuilder {
     // Drivers of NVIDIADriver objects are added whatever the first policy in force is.
     std::vector<api::DriverSpec> drivers = std::move(spec_.drivers);
     spec_ = std::move(read->spec);
+    HoldBackPodLabels(oldest);
     if (over == nullptr && oldest.policy->kind->translate)
       std::ranges::move(drivers, std::back_inserter(spec_.drivers));
     if (!oldest.policy->kind->translate || over != nullptr) return;
     no_driver_objects_ = std::move(read->no_driver_objects);
     if (!no_driver_objects_.empty())
       no_driver_objects_ = name.kind + " " + name.name + " " + no_driver_objects_;
+  }
+
+  /// Answered of the policy that brings them.
+  void HoldBackPodLabels(PolicyOutcome& outcome) {
+    std::vector<std::string>& labels = spec_.node.telemetry.holder_labels;
+    if (rights_.pod_labels || labels.empty()) return;
+    labels.clear();
+    outcome.answers.push_back({"labels of pods (telemetry.holderLabels)",
+                               api::compat::FieldFate::kNotServed,
+                               "the agents may not list pods, since penstock.rbac.podLabels of the "
+                               "chart is false: set it "
+                               "to true, or ask for no labels"});
   }
 
   /// Over settings that no one asked for, it is only known whether it can be read.
@@ -147,6 +161,7 @@ class SpecBuilder {
   bool readable() const { return effective_.unreadable.empty(); }
 
   const std::vector<PolicyObject>& policies_;
+  const AgentRights rights_;
   EffectiveSpec effective_;
   api::PenstockSpec spec_;
   std::string no_driver_objects_;  // why such objects have no effect
@@ -178,8 +193,8 @@ bool AddsDriver(const PolicyObject& policy) {
   return static_cast<bool>(policy.kind->translate_driver);
 }
 
-EffectiveSpec ComputeSpec(const std::vector<PolicyObject>& policies) {
-  SpecBuilder builder(policies);
+EffectiveSpec ComputeSpec(const std::vector<PolicyObject>& policies, const AgentRights& rights) {
+  SpecBuilder builder(policies, rights);
   for (const PolicyKind& kind : api::compat::PolicyKinds()) builder.Add(kind);
   builder.Add(api::compat::PenstockKind());
   return builder.Finish();

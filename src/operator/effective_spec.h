@@ -73,10 +73,17 @@ struct EffectiveSpec {
   bool IsKnown() const { return spec.has_value() || !wanted; }
 };
 
+/// What agents may do that not every installation grants.
+struct AgentRights {
+  bool pod_labels = true;  ///< list pods, for their labels
+};
+
 /// Of each kind the oldest policy is in force, the first by name of equally old ones, but none that
 /// is foreign. Objects that add drivers are all in force, if a ClusterPolicy says so, or if there
-/// is none but a Penstock object; one of them that cannot be read does not concern the others. The
-/// pointers in the result are into `policies`.
-EffectiveSpec ComputeSpec(const std::vector<PolicyObject>& policies);
+/// is none but a Penstock object; one of them that cannot be read does not concern the others. What
+/// agents may not do is answered, and not asked of them. The pointers in the result are into
+/// `policies`.
+EffectiveSpec ComputeSpec(const std::vector<PolicyObject>& policies,
+                          const AgentRights& rights = {});
 
 }  // namespace penstock::cluster

@@ -14,6 +14,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 PolicyObject ObjectOf(const std::string& kind, const std::string& name, const json& spec) {
   const api::compat::PolicyKind* found = &api::compat::PenstockKind();
@@ -159,6 +160,37 @@ TEST(EffectiveSpec, AnswersNothingOverAPolicyThatCannotBeRead) {
   EXPECT_THAT(read.answers, IsEmpty());
   EXPECT_THAT(read.components, IsEmpty());
   EXPECT_THAT(OutcomeOf(effective, "wrong").problem, HasSubstr("drivers"));
+}
+
+TEST(EffectiveSpec, LabelsOfPodsThatAgentsMayNotListAreAnsweredOfThePolicyThatAsksForThem) {
+  const json wants = {{"dcgmExporter", {{"enabled", true}, {"enablePodLabels", true}}}};
+  const json native = {{"node", {{"telemetry", {{"holderLabels", {"app"}}}}}}};
+  const auto asked = [](const EffectiveSpec& effective, const std::string& name) {
+    std::vector<std::string> texts;
+    for (const auto& answer : OutcomeOf(effective, name).answers)
+      if (answer.field.starts_with("labels of pods"))
+        texts.push_back(answer.fate == api::compat::FieldFate::kNotServed ? answer.text : "?");
+    return texts;
+  };
+  const auto names_value = ElementsAre(HasSubstr("penstock.rbac.podLabels of the chart is false"));
+  const std::vector<PolicyObject> policies = {ObjectOf("ClusterPolicy", "cluster-policy", wants),
+                                              ObjectOf("Penstock", "site", json::object())};
+  EffectiveSpec effective = ComputeSpec(policies, {.pod_labels = false});
+  ASSERT_TRUE(effective.spec);
+  EXPECT_THAT(effective.spec->node.telemetry.holder_labels, IsEmpty());
+  EXPECT_THAT(asked(effective, "cluster-policy"), names_value);
+  EXPECT_THAT(asked(effective, "site"), IsEmpty());
+  effective = ComputeSpec(policies);
+  EXPECT_THAT(effective.spec->node.telemetry.holder_labels, Not(IsEmpty()));
+  EXPECT_THAT(asked(effective, "cluster-policy"), IsEmpty());
+
+  const std::vector<PolicyObject> other = {
+      ObjectOf("ClusterPolicy", "cluster-policy", json::object()),
+      ObjectOf("Penstock", "site", native)};
+  effective = ComputeSpec(other, {.pod_labels = false});
+  EXPECT_THAT(effective.spec->node.telemetry.holder_labels, IsEmpty());
+  EXPECT_THAT(asked(effective, "site"), names_value);
+  EXPECT_THAT(asked(effective, "cluster-policy"), IsEmpty());
 }
 
 TEST(EffectiveSpec, OfTwoClusterPoliciesTheOlderIsInForce) {

@@ -234,7 +234,7 @@ struct Operator::State {
       return done({});
     }
     policies = watch.policies();
-    effective = ComputeSpec(policies);
+    effective = ComputeSpec(policies, options.agent_rights);
     reported.written = false;
     const auto labelled = namespace_labels;
     invalid.clear();

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/effective_spec.h"
 #include "operator/manifests.h"
 #include "operator/policy_status.h"
 #include "protocol/kube/api.h"
@@ -22,6 +23,7 @@ class Operator {
  public:
   struct Options {
     Installation installation;
+    AgentRights agent_rights = {};
     bool apply_definitions = true;
     std::string host;  ///< this process, in Events
   };

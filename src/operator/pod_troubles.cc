@@ -1,6 +1,7 @@
 #include "operator/pod_troubles.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,17 +13,22 @@
 #include "operator/json_values.h"
 #include "operator/names.h"
 #include "protocol/kube/informer.h"
+#include "protocol/kube/work_queue.h"
 
 namespace penstock::cluster {
 
 using protocol::kube::ApiResponse;
 using protocol::kube::Informer;
+using protocol::kube::WorkQueue;
 using namespace std::chrono_literals;
 
 namespace {
 
 constexpr std::size_t kMostOfScheduler = 300;
 constexpr base::Duration kEnds = 1min;  // a pod has 10 s, and then is killed
+constexpr base::Duration kEndsInTime = 15s;
+/// Of questions about Nodes: where many pods end, the last answer comes within seconds.
+constexpr WorkQueue::Options kQuestions{.per_second = 100, .burst = 50, .at_once = 4};
 constexpr const char* kDoesNotEnd =
     "terminating for over a minute: the node's kubelet does not respond, or cannot end the pod";
 constexpr const char* kNotReady =
@@ -71,45 +77,73 @@ struct PodTroubles::State : std::enable_shared_from_this<State> {
   State(protocol::kube::Api& a, std::string space, std::string i, Callbacks c)
       : api(a), namespace_name(std::move(space)), instance(std::move(i)), callbacks(std::move(c)) {}
 
+  using Done = std::function<void(Status)>;
+
+  void Begin() {
+    questions.emplace(
+        api.executor(), kQuestions,
+        [this](const std::string& name, const Done& done) { AskForNode(name, done); });
+  }
+
   protocol::kube::Api& api;
   const std::string namespace_name, instance;
   const Callbacks callbacks;
+  std::optional<WorkQueue> questions;  // by the name of the pod
   std::optional<Informer> pods;
   bool failed = false;  // to read the pods
   struct Pod {
     std::string node, trouble;                         // without trouble it is ready
     std::optional<base::TimePoint> terminating_since;  // by our clock: its node's may be another
     std::string node_trouble;                          // of one that ends: why its node cannot
-    bool asked = false;                                // of its Node, without an answer yet
+    std::optional<base::TimePoint> asked;              // of its Node last
+    bool unanswered = false;  // of one that ended already: its Node's state
   };
   std::map<std::string, Pod> found;  // by name
 
   void Seen(const Json& pod) {
     const std::string name = TextAt(pod, "/metadata/name");
-    Pod& known = found[name];
+    const auto [at, is_new] = found.try_emplace(name);
+    Pod& known = at->second;
     known.node = TextAt(pod, "/node");
     known.trouble = TextAt(pod, "/trouble");
     if (pod.value("terminating", false)) {
       if (!known.terminating_since) known.terminating_since = Now();
-      AskForNode(name, known);
+      if (!known.node.empty()) AskSoon(name, known, is_new);
     }
     callbacks.changed();
   }
 
   /// The time since when a pod ends is lost when this operator starts, and those in objects are of
   /// other machines' clocks; but a Node says whether its kubelet responds. What happens to a Node
-  /// shows in its pods, too: each change of the pod is a reason to ask.
-  void AskForNode(const std::string& name, Pod& pod) {
-    if (pod.node.empty() || pod.asked) return;
-    pod.asked = true;
-    api.Do(protocol::kube::Get({"", "v1", "nodes"}, "", pod.node),
-           base::IfAlive(this, [name](State& self, const Result<ApiResponse>& answer) {
-             const auto known = self.found.find(name);
-             if (known == self.found.end()) return;
-             known->second.asked = false;
-             known->second.node_trouble = TroubleOfNode(protocol::kube::Parse(answer));
-             self.callbacks.changed();
+  /// shows in its pods, too: each change of the pod is a reason to ask, once in some time. A pod
+  /// that was seen before has this time to end: a roll-out that goes well asks for no Node.
+  void AskSoon(const std::string& name, Pod& pod, bool is_new) {
+    if (is_new) {
+      pod.unanswered = true;
+      return questions->Add(name);
+    }
+    const base::TimePoint last = pod.asked.value_or(*pod.terminating_since);
+    questions->AddAfter(name, last + kEndsInTime - Now());
+  }
+
+  void AskForNode(const std::string& name, const Done& done) {
+    const auto pod = found.find(name);
+    if (pod == found.end() || !pod->second.terminating_since) return done({});
+    if (pod->second.asked && Now() - *pod->second.asked < kEndsInTime) return done({});
+    pod->second.asked = Now();
+    api.Do(protocol::kube::Get({"", "v1", "nodes"}, "", pod->second.node),
+           base::IfAlive(this, [name, done](State& self, const Result<ApiResponse>& answer) {
+             self.Answered(name, TroubleOfNode(protocol::kube::Parse(answer)));
+             done({});
            }));
+  }
+
+  void Answered(const std::string& name, std::string trouble) {
+    const auto known = found.find(name);
+    if (known == found.end()) return;
+    known->second.unanswered = false;
+    known->second.node_trouble = std::move(trouble);
+    callbacks.changed();
   }
 
   static std::string TroubleOfNode(const Result<Json>& node) {
@@ -121,7 +155,7 @@ struct PodTroubles::State : std::enable_shared_from_this<State> {
   bool HasRead() const {
     if (!pods) return true;
     return failed || (pods->synced() && std::ranges::none_of(found, [](const auto& one) {
-                        return one.second.asked;
+                        return one.second.unanswered;
                       }));
   }
 
@@ -167,7 +201,9 @@ struct PodTroubles::State : std::enable_shared_from_this<State> {
 PodTroubles::PodTroubles(protocol::kube::Api& api, std::string namespace_name, std::string instance,
                          Callbacks callbacks)
     : state_(std::make_shared<State>(api, std::move(namespace_name), std::move(instance),
-                                     std::move(callbacks))) {}
+                                     std::move(callbacks))) {
+  state_->Begin();
+}
 
 PodTroubles::~PodTroubles() = default;
 

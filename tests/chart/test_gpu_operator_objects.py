@@ -112,6 +112,10 @@ def test_the_agents_rights_are_those_of_the_other_chart(operator, chart):
     # A ClusterPolicy can ask for pods' labels at any time.
     assert rules_of(ours.one("ClusterRole", "penstock")) == rules_of(theirs.one("ClusterRole", "penstock")) | {("pods", verb, ()) for verb in ("list", "watch")}
     assert rules_of(ours.one("Role", "penstock")) == {("configmaps", verb, ()) for verb in ("list", "watch")}
+    without = operator.render(values={"penstock.rbac.podLabels": False})
+    assert rules_of(without.one("ClusterRole", "penstock")) == rules_of(theirs.one("ClusterRole", "penstock"))
+    for things, says_so in ((ours, False), (without, True)):  # the operator answers a policy that asks for them
+        assert ("--no-pod-labels" in deployment(things)["spec"]["containers"][0]["args"]) == says_so
     assert ours.one("ServiceAccount", "penstock")["metadata"]["namespace"] == OPERATOR_NAMESPACE
     policy, other = (things.one("ValidatingAdmissionPolicy", "penstock-own-node")["spec"] for things in (ours, theirs))
     assert policy["validations"] == other["validations"]

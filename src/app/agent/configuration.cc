@@ -14,6 +14,14 @@ namespace penstock::app {
 
 namespace {
 
+std::string EngineWaits() {
+  return "containers.configureEngine: the container engine is left as it is until the labels of "
+         "this node's Node are read, since " +
+         api::compat::ToolkitLabel() +
+         "=false may be among them; `penstock status` says why the cluster cannot be read: the API "
+         "server must answer, and the agent's service account needs get, list and watch of nodes";
+}
+
 bool IsNodeConfig(const std::string& text) {
   return api::compat::Recognise(text) == api::compat::Document::kNodeConfig;
 }
@@ -53,7 +61,7 @@ std::string Keys(const std::vector<api::ConfigChange>& changes) {
 }  // namespace
 
 Configuration::Configuration(os::Loop& control, base::Executor& io, Settings settings,
-                             Resolved start)
+                             Resolved start, base::Duration labels_take)
     : control_(control),
       io_(io),
       settings_(std::move(settings)),
@@ -64,6 +72,7 @@ Configuration::Configuration(os::Loop& control, base::Executor& io, Settings set
       own_(start.config),
       current_(start.config),
       services_known_(!ClusterConnection::Wanted(start.config.cluster)),
+      labels_take_(labels_take),
       counters_(control, io, [this] { CountersChanged(); }),
       exporter_(control, io, [this] { ExporterChanged(); }),
       published_(CurrentConfig{.config = start.config}) {
@@ -97,6 +106,11 @@ void Configuration::Serve(KeptConfiguration kept, const api::ConfigMapConfig& co
   writer_.emplace(control_, io_, KeptConfigurationPath(started_with_.paths.state_dir),
                   "cannot save the configuration in force for the next start of the agent");
   if (own) Keep(&KeptConfiguration::file, *own);
+  if (!services_known_)
+    control_.PostAfter(labels_take_, lifetime_.Guard([this] {
+      labels_late_ = true;
+      if (!services_known_) Publish(current_);
+    }));
   if (config_map.name.empty()) return;
   unknown_ = "ConfigMap " +
              (config_map.namespace_name.empty() ? "" : config_map.namespace_name + "/") +
@@ -266,8 +280,7 @@ void Configuration::Publish(api::NodeConfig config) {
   reloads_.last_successful = Healthy();
   CurrentConfig current{.config = {}, .report = in_force_};
   current.config = api::compat::WithServices(current_, services_, current.report.remarks);
-  // What is written into an engine's files stays there, and the Node's labels may ask for none.
-  if (!services_known_) current.config.containers.configure_engine = api::EngineSetup::kOff;
+  HoldEngine(current);
   current.report.problem = RemoteFails() ? remote_->problem : refused_;
   current.report.problem_origin = RemoteFails() ? remote_->origin : refused_origin_;
   for (const auto& [problem, origin] :
@@ -289,6 +302,19 @@ void Configuration::Publish(api::NodeConfig config) {
   if (current_.telemetry.counters.empty()) current.config.telemetry.counters = counters_state_.rows;
   AddExporterSettings(current);
   published_.Set(std::move(current));
+}
+
+/// At a start they are read within a second, and nothing is worth saying.
+void Configuration::HoldEngine(CurrentConfig& current) {
+  api::EngineSetup& engine = current.config.containers.configure_engine;
+  const bool waits = !services_known_ && engine != api::EngineSetup::kOff;
+  if (waits) engine = api::EngineSetup::kOff;
+  if (waits && labels_late_) current.report.remarks.push_back(EngineWaits());
+  if (std::exchange(engine_waits_, waits && labels_late_) == engine_waits_) return;
+  if (engine_waits_)
+    base::Log(base::kWarn, "configuration remark", {{"remark", EngineWaits()}});
+  else
+    base::Log(base::kInfo, "the container engine waits for the Node's labels no longer");
 }
 
 void Configuration::AddExporterSettings(CurrentConfig& current) const {

@@ -3,6 +3,7 @@
 // it.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -50,8 +51,10 @@ struct Proposal {
 class Configuration {
  public:
   /// `start` is the result of ResolveAll(settings) at the start of the agent; it is in force until
-  /// another configuration is.
-  Configuration(os::Loop& control, base::Executor& io, Settings settings, Resolved start);
+  /// another configuration is. `labels_take`: in a cluster, what waits for the Node's labels for
+  /// longer than that after Serve is a remark.
+  Configuration(os::Loop& control, base::Executor& io, Settings settings, Resolved start,
+                base::Duration labels_take = std::chrono::seconds(10));
 
   /// Starts to follow the file, if there is one.
   void Follow();
@@ -132,6 +135,8 @@ class Configuration {
   void Publish(api::NodeConfig config);
   void CountersChanged();
   void ExporterChanged();
+  /// What is written into an engine's files stays there: off until the Node's labels are known.
+  void HoldEngine(CurrentConfig& current);
   /// Adds what the exporter's file of settings says.
   void AddExporterSettings(CurrentConfig& current) const;
   bool Healthy() const {
@@ -165,6 +170,9 @@ class Configuration {
   api::NodeConfig current_;
   api::compat::NodeServices services_;
   bool services_known_;  // or there is no Node whose labels could say
+  const base::Duration labels_take_;
+  bool labels_late_ = false;   // they have taken longer than that
+  bool engine_waits_ = false;  // for them, as was logged
   CountersFollower counters_;
   CountersFollower::State counters_state_;  // as last published
   ExporterFollower exporter_;

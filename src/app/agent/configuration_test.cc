@@ -15,10 +15,12 @@
 
 namespace penstock::app {
 namespace {
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
@@ -44,7 +46,8 @@ class ConfigurationTest : public testing::Test {
   void Start() {
     settings_.config_file = file_;
     auto start = Must(ResolveAll(settings_));
-    configuration_ = std::make_unique<Configuration>(loop_, loop_, settings_, std::move(start));
+    configuration_ =
+        std::make_unique<Configuration>(loop_, loop_, settings_, std::move(start), 20ms);
     configuration_->Follow();
   }
   void StartWith(const std::string& text) {
@@ -509,6 +512,35 @@ TEST_F(ConfigurationTest, AnEngineIsConfiguredOnceTheNodesLabelsLetIt) {
   StartWith(text + "cluster: {enabled: on}\n");
   configuration_->SetServices({});
   EXPECT_EQ(engine(), api::EngineSetup::kRuntime) << "the first answer switches nothing off";
+}
+
+TEST_F(ConfigurationTest, AnEngineThatWaitsForTheNodesLabelsIsSaid) {
+  settings_.flags["--state-dir"] = folder_.path();
+  StartWith(kOurs + "containers: {configureEngine: runtime}\ncluster: {enabled: on}\n");
+  EXPECT_THAT(Report().remarks, IsEmpty()) << "they are being read";
+  configuration_->Serve({}, {});
+  RunThrough({{[] {}, [this] { return !Report().remarks.empty(); },
+               [this] {
+                 EXPECT_THAT(Report().remarks,
+                             ElementsAre(AllOf(
+                                 StartsWith("containers.configureEngine: the container engine is "
+                                            "left as it is until the labels"),
+                                 HasSubstr("nvidia.com/gpu.deploy.container-toolkit=false"),
+                                 HasSubstr("needs get, list and watch of nodes"))));
+                 configuration_->SetServices({});
+                 EXPECT_THAT(Report().remarks, IsEmpty());
+                 EXPECT_EQ(Config().containers.configure_engine, api::EngineSetup::kRuntime);
+               }}});
+}
+
+TEST_F(ConfigurationTest, LabelsForWhichNoEngineWaitsAreNotMissed) {
+  settings_.flags["--state-dir"] = folder_.path();
+  StartWith(kOurs + "containers: {configureEngine: off}\ncluster: {enabled: on}\n");
+  configuration_->Serve({}, {});
+  bool later = false;
+  loop_.PostAfter(100ms, [&later] { later = true; });
+  RunUntil([&later] { return later; });
+  EXPECT_THAT(Report().remarks, IsEmpty());
 }
 
 TEST_F(ConfigurationTest, IsReadAgainWhenAsked) {

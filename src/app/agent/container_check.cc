@@ -157,9 +157,14 @@ void ContainerCheck::Abandon(const std::string& why) {
   if (enabled_) Undecided(why);
 }
 
-/// The first answer decides whether the node is ready, unless it takes too long.
+/// The first answer decides whether the node is ready, unless it takes too long. The node waits
+/// once: the step may have passed since, where no way was known to give a container any device.
 void ContainerCheck::Wait() {
   if (facts_.state != State::kNone) return;
+  if (std::exchange(waited_, true)) {
+    facts_ = {.state = State::kNotTried, .why = {kNoAnswer}};
+    return;
+  }
   facts_.state = State::kWaiting;
   patience_ = control_.PostAfter(times_.patience, [this] {
     patience_ = 0;

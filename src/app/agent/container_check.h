@@ -121,6 +121,7 @@ class ContainerCheck {
                                          // the last one that opened all
   Target used_;                          // by the last container
   bool changing_ = false;
+  bool waited_ = false;  // the node, for the first answer
   bool busy_ = false;
   std::uint64_t round_ = 0;  // of what is busy; a former one has been given up
   std::unique_ptr<protocol::engine::cri::ProbeRun> run_;

@@ -232,6 +232,39 @@ TEST_F(ContainerCheckTest, WhatAnotherWayHasShownDoesNotCount) {
   WaitFor(State::kOpened);
 }
 
+TEST_F(ContainerCheckTest, ANodeThatServesDoesNotWaitAgainAfterAWayWithoutAContainer) {
+  Follow();
+  WaitFor(State::kOpened);
+  ContainerCheck::Target none = Target();
+  none.way = "envvar";
+  none.devices.clear();
+  OnLoop([&] { check_->Follow(none, false); });
+  ASSERT_EQ(Facts().state, State::kNone);
+  engine_.Change([](auto& says) { says.slow = true; });
+  OnLoop([&] {
+    check_->Follow(Target(), false);
+    EXPECT_EQ(check_->facts().state, State::kNotTried) << "its step has passed";
+  });
+}
+
+TEST_F(ContainerCheckTest, ANodeThatWaitsGoesOnWhenAnotherWayGivesNoDevice) {
+  BeginQuick();
+  engine_.Change([](auto& says) { says.slow = true; });
+  ContainerCheck::Target none = Target();
+  none.way = "envvar";
+  none.devices.clear();
+  OnLoop([&] {
+    check_->Follow(Target(), false);
+    EXPECT_EQ(check_->facts().state, State::kWaiting);
+    check_->Follow(none, false);
+    EXPECT_EQ(check_->facts().state, State::kNone);
+    check_->Follow(Target(), false);
+    EXPECT_EQ(check_->facts().state, State::kNotTried);
+    check_->Follow(none, false);
+  });
+  EXPECT_EQ(Facts().state, State::kNone);
+}
+
 TEST_F(ContainerCheckTest, AtRestNoneIsStartedHoweverManyReportsAreMade) {
   OnLoop([this] { Begin({.apart = base::Duration::zero()}); });
   Follow();

@@ -52,6 +52,9 @@ command::Verb OperatorCommand(OperatorCommandLine& line) {
                         "host:port of /metrics, /healthz and /readyz, or \"off\" [:8080]"),
                   Flag("--no-crds", &line.no_definitions,
                        "do not apply the CustomResourceDefinitions, which must then exist"),
+                  Flag("--no-pod-labels", &line.no_pod_labels,
+                       "the agents may not list pods: policies that ask for the labels of pods say "
+                       "so, and the rest of them takes effect"),
                   Flag("--verbose", &line.verbose, "log debug messages")}};
 }
 

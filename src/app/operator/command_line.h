@@ -17,6 +17,7 @@ struct OperatorCommandLine {
   std::string service_account = "penstock";
   std::string listen = ":8080";
   bool no_definitions = false;
+  bool no_pod_labels = false;
   bool verbose = false;
 };
 

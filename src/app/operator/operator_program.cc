@@ -168,6 +168,7 @@ class OperatorProgram {
                                                         .image = line_.agent_image,
                                                         .pull_policy = line_.pull_policy,
                                                         .service_account = line_.service_account},
+                                       .agent_rights = {.pod_labels = !line_.no_pod_labels},
                                        .apply_definitions = !line_.no_definitions,
                                        .host = host_};
     for (const std::string& name : base::Split(line_.pull_secrets, ','))

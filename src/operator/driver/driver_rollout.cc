@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/backoff.h"
 #include "base/lifetime.h"
 #include "base/log.h"
 #include "operator/driver/image_checks.h"
@@ -24,9 +25,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr base::Duration kRetry = 5s;  ///< of evictions that were refused
+constexpr base::Duration kRetry = 5s;        ///< of evictions that were refused
+constexpr base::Duration kMostRetry = 1min;  ///< of a node that cannot be written, from kRetry on
 const protocol::kube::Resource kNodeKind{"", "v1", "nodes"}, kPodKind{"", "v1", "pods"},
     kMapKind{"", "v1", "configmaps"}, kClaimKind{"resource.k8s.io", "v1", "resourceclaims"};
+/// Each node that is upgraded has Events, and there is one operator in a cluster.
+constexpr protocol::kube::EventLimits kEventLimits{.burst = 100, .spacing = 100ms};
 constexpr char kDriverPods[] = "app.kubernetes.io/component=nvidia-driver";
 
 /// The ConfigMaps whose keys become files.
@@ -63,7 +67,7 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
   State(protocol::kube::Api& a, const std::string& host, Callbacks c)
       : api(a),
         callbacks(std::move(c)),
-        recorder(a, std::string(kManager), host),
+        recorder(a, std::string(kManager), host, "default", kEventLimits),
         images(a, {.due = [this] { callbacks.due(); },
                    .due_after = [this](base::Duration delay) { callbacks.due_after(delay); },
                    .own = [this](Json& object) { callbacks.own(object); }}),
@@ -299,6 +303,7 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
     } else {
       claims.reset();
       claimed.clear();
+      no_claims = false;
       refused.clear();
       refused_at.clear();
     }
@@ -358,6 +363,7 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
     for (const auto& [name, set] : plan.daemon_sets) set_names.insert(name);
     set_names.insert(plan.kept_sets.begin(), plan.kept_sets.end());
     for (auto [name, write] : plan.writes) {
+      if (HasFailed(name)) continue;
       if (std::erase_if(write.step.actions, [&](const auto& one) { return IsTooSoon(one); }) > 0)
         callbacks.due_after(kRetry);
       if (!write.empty()) writer.Write(name, BasisOf(name), std::move(write));
@@ -396,6 +402,15 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
     }
   }
 
+  /// A node that could not be written is not tried again with each change of anything.
+  bool HasFailed(const std::string& node) const {
+    const auto found = problems.find(node);
+    if (found == problems.end()) return false;
+    const base::Duration left = found->second.again - api.executor().clock().Now();
+    if (left > 0s) callbacks.due_after(left);
+    return left > 0s;
+  }
+
   /// An eviction that was refused is not asked for again at once.
   bool IsTooSoon(const UpgradeAction& action) const {
     const auto found = refused_at.find(action.uid);
@@ -420,7 +435,9 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
     } else if (result.status.error().code() != Code::kAborted) {
       base::Log(base::kWarn, "node not written",
                 {{"node", node}, {"why", result.status.error().message()}});
-      problems[node] = result.status.error().message();
+      Problem& problem = problems[node];
+      problem.text = result.status.error().message();
+      problem.again = api.executor().clock().Now() + problem.retry.Next();
     }
   }
 
@@ -437,7 +454,12 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
   bool no_claims = false;
   std::map<std::string, std::string> refused;         // evictions: by uid, why
   std::map<std::string, base::TimePoint> refused_at;  // and when
-  std::map<std::string, std::string> problems;
+  struct Problem {
+    std::string text;
+    base::TimePoint again{};
+    base::Backoff retry{kRetry, kMostRetry};
+  };
+  std::map<std::string, Problem> problems;  // of nodes that could not be written
   RolloutPlan plan;
   bool turned = false;
   std::map<std::string, std::string> warned;  // nodes, and of what
@@ -477,7 +499,7 @@ std::uint64_t DriverRollout::check_writes() const { return state_->images.writes
 
 std::vector<std::string> DriverRollout::problems() const {
   std::set<std::string> texts;
-  for (const auto& [node, text] : state_->problems) texts.insert(text);
+  for (const auto& [node, problem] : state_->problems) texts.insert(problem.text);
   return {texts.begin(), texts.end()};
 }
 

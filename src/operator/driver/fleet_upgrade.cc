@@ -15,6 +15,8 @@ using api::UpgradePolicy;
 using base::WallTime;
 using enum UpgradeState;
 
+constexpr WallTime::duration kTroubleStands = std::chrono::minutes(1);
+
 /// A node takes its place as soon as it is to begin, and has it until the server has answered that
 /// it is done: it is cordoned a step after the one, and until the other.
 bool HasPlace(const UpgradeNode& node) { return IsUnderway(node.record.state) || node.is_ending; }
@@ -169,13 +171,15 @@ class Admission {
   }
 
   /// The soak of a canary ends with the first trouble while others wait for it, and begins again
-  /// when it works again. The Node says both, for an operator that starts in between.
-  void KeepSoak(const UpgradeNode& node, NodeStep& step) const {
+  /// when it works again. The Node says both, for an operator that starts in between. Trouble
+  /// stands for a minute, so that one that comes and goes is not written each time.
+  void KeepSoak(const UpgradeNode& node, NodeStep& step) {
     UpgradeRecord& record = step.record;
     if (!IsUpgraded(node) || record.state != kDone) return;
     const std::string trouble = TroubleOfUpgraded(node);
     if (trouble.empty() && node.validation == DriverValidation::kPassed) {
       if (record.reason.empty()) return;
+      if (now_ < record.since + kTroubleStands) return LookAt(record.since + kTroubleStands);
       record.reason.clear();
       record.message.clear();
       record.since = now_;
@@ -183,6 +187,7 @@ class Admission {
                canary_names_.contains(node.name)) {
       record.reason = kNotWorking;
       record.message = trouble;
+      record.since = now_;
     }
   }
 

@@ -232,6 +232,39 @@ TEST(FleetUpgrade, ACanaryThatStopsWorkingClosesTheGateAndSoaksAgainOnceItWorks)
   }
 }
 
+TEST(FleetUpgrade, TroubleOfACanaryThatComesAndGoesIsWrittenTwiceAMinuteAtMost) {
+  Soak soak;
+  int writes = 0, opened = 0;
+  const auto at = [&](int second) {
+    const UpgradeRecord before = soak.canary().record;
+    soak.now = kFleetNow + minutes(5) + std::chrono::seconds(second);
+    const FleetPlan plan = PlanUpgrades(soak.nodes, soak.policy, soak.now);
+    soak.canary().record = plan.steps.at("n1").record;
+    writes += soak.canary().record == before ? 0 : 1;
+    opened += plan.gate.empty() ? 1 : 0;
+    return plan;
+  };
+  for (int second = 0; second < 600; ++second) {
+    soak.canary().validation =
+        second % 2 == 0 ? DriverValidation::kFailed : DriverValidation::kPassed;
+    at(second);
+  }
+  EXPECT_LE(writes, 20);
+  EXPECT_GE(writes, 2) << "it is written";
+  EXPECT_EQ(opened, 0) << "it never works for as long as the soak";
+  // What stands at last is not lost, and nothing else is written.
+  soak.canary().validation = DriverValidation::kPassed;
+  const FleetPlan plan = at(600);
+  ASSERT_TRUE(plan.look_again);
+  EXPECT_LE(*plan.look_again, soak.now + minutes(1));
+  at(660);
+  EXPECT_EQ(soak.canary().record.reason, "");
+  writes = 0;
+  EXPECT_EQ(at(900).gate, "CanariesFirst");
+  EXPECT_EQ(at(660 + 600).gate, "");
+  EXPECT_EQ(writes, 0);
+}
+
 TEST(FleetUpgrade, ACanaryOfWhichTheAgentHasNotReportedHoldsTheOthersButItsSoakGoesOn) {
   Soak soak;
   soak.canary().validation = DriverValidation::kPending;

@@ -115,8 +115,8 @@ Json ReducedPod(const Json& pod) {
   Json kept = Json::object();
   for (const char* pointer :
        {"/metadata/namespace", "/metadata/name", "/metadata/uid", "/metadata/labels",
-        "/metadata/deletionTimestamp", "/metadata/ownerReferences", "/metadata/resourceVersion",
-        "/spec/nodeName", "/spec/resourceClaims", "/status/phase", "/status/resourceClaimStatuses"})
+        "/metadata/deletionTimestamp", "/metadata/ownerReferences", "/spec/nodeName",
+        "/spec/resourceClaims", "/status/phase", "/status/resourceClaimStatuses"})
     Keep(kept, pod, pointer);
   if (IsMirror(pod)) kept["metadata"]["annotations"]["kubernetes.io/config.mirror"] = "";
   if (HasEmptyDir(pod)) kept["spec"]["volumes"] = Json::array({{{"emptyDir", Json::object()}}});

@@ -51,6 +51,14 @@ TEST(GpuPods, HoldDevicesByResourceOrByClaim) {
             "claim big");
 }
 
+TEST(GpuPods, AreTheSameAsBeforeWhereNothingHasChangedThatDecides) {
+  const json pod = PodWith("{}", R"({"resourceVersion": "1"})", R"({"phase": "Running"})");
+  EXPECT_EQ(ReducedPod(pod), ReducedPod(PodWith("{}", R"({"resourceVersion": "2"})",
+                                                R"({"phase": "Running", "podIP": "10.0.0.1"})")));
+  EXPECT_NE(ReducedPod(pod),
+            ReducedPod(PodWith("{}", R"({"resourceVersion": "1"})", R"({"phase": "Failed"})")));
+}
+
 TEST(GpuPods, CountOnlyClaimsWithADeviceForWork) {
   const auto claim = [](const char* result) {
     return json::parse(std::string(R"({"status": {"allocation": {"devices": {"results": [)") +

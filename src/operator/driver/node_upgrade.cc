@@ -109,9 +109,12 @@ class Stepper {
     step_.message = std::move(message);
   }
 
-  /// Something else is to happen first: the record says what, so that it is reported once.
+  /// Something else is to happen first: the record says what, so that it is reported once, also
+  /// where several causes take turns.
   void Block(std::string reason, std::string message) {
-    record().blocked = reason;
+    std::string& said = record().blocked;
+    if (const auto before = base::Split(said, ','); std::ranges::count(before, reason) == 0)
+      said += (said.empty() ? "" : ",") + reason;
     Wait(std::move(reason), std::move(message));
   }
 

@@ -36,7 +36,8 @@ std::optional<UpgradeEvent> UpgradeEventOf(const UpgradeRecord& before, const No
     return WarningOf("The driver stopped working after its upgrade, and other nodes wait", "",
                      after.message);
   if (!after.blocked.empty() && after.blocked != before.blocked)
-    return WarningOf("The upgrade of the driver waits", after.blocked, step.message);
+    return WarningOf("The upgrade of the driver waits",
+                     after.blocked.substr(after.blocked.rfind(',') + 1), step.message);
   return std::nullopt;
 }
 

@@ -44,7 +44,7 @@ TEST(UpgradeEvents, SayWhatAnUpgradeComesTo) {
       {RecordIn(kUncordon), RecordIn(kDone), false, "The upgrade of the driver is done"},
       {RecordIn(kWaitForJobs), Blocked(kWaitForJobs, "JobsRunning"), true,
        "The upgrade of the driver waits: JobsRunning: what the step says"},
-      {Blocked(kPodDeletion, "Evicting"), Blocked(kPodDeletion, "NodeNotReady"), true,
+      {Blocked(kPodDeletion, "Evicting"), Blocked(kPodDeletion, "Evicting,NodeNotReady"), true,
        "The upgrade of the driver waits: NodeNotReady: what the step says"},
       {RecordIn(kPodDeletion), RecordIn(kFailed, "EvictionTimedOut", "pod a"), true,
        "The upgrade of the driver failed: EvictionTimedOut: pod a"},

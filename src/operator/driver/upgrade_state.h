@@ -40,7 +40,8 @@ struct UpgradeRecord {
   base::WallTime since{};     ///< when this state began
   std::string reason;         ///< "EvictionRefused": of the last failure, or why it waits
   std::string message;        ///< for people
-  std::string blocked;        ///< "JobsRunning": what keeps this state from going on, as was said
+  std::string blocked;        ///< "Evicting,NodeNotReady": what has kept this state from going on,
+                              ///< the last to come at the end; each was said
   std::string target;         ///< the driver that it gets: the hash of its pod's template
   std::string good;           ///< the last one that worked here
   std::string failed_target;  ///< the one that failed here, until another is wanted

@@ -1,6 +1,8 @@
 // Tests the Events that the API server has afterwards.
 #include "protocol/kube/events.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -26,6 +28,15 @@ class EventsTest : public testing::Test {
     });
     executor_.Advance(0s);
     return events;
+  }
+
+  std::size_t CountOf(const std::string& type) {
+    return static_cast<std::size_t>(std::ranges::count(
+        Events(), type, [](const Json& event) { return event["type"].get<std::string>(); }));
+  }
+
+  static ObjectReference NodeNamed(int number) {
+    return {"v1", "Node", "", "node-" + std::to_string(number), ""};
   }
 
   base::ManualExecutor executor_;
@@ -91,6 +102,53 @@ TEST_F(EventsTest, AfterABurstThereIsAWriteInTwoSeconds) {
   executor_.Advance(1min);
   EXPECT_EQ(api_.Writes(), 41u);
   EXPECT_EQ(Events()[0]["count"], 1001);
+}
+
+TEST_F(EventsTest, WarningsGoFirstAndAllOfThemAreWritten) {
+  for (int i = 0; i < 1000; ++i) recorder_.Normal(NodeNamed(i), "R", "begins");
+  executor_.Advance(10s);
+  for (int i = 0; i < 200; ++i) recorder_.Warning(NodeNamed(i), "R", "failed");
+  executor_.Advance(10s);
+  EXPECT_GE(CountOf("Warning"), 10u) << "they wait behind what is normal";
+  executor_.Advance(5min);
+  EXPECT_EQ(CountOf("Warning"), 200u) << "none is too late while others are written";
+  EXPECT_LE(CountOf("Normal"), 60u + 1u) << "what had no turn within a minute is no news";
+}
+
+TEST_F(EventsTest, AFloodAboutOneObjectLeavesTheOthersTheirTurn) {
+  for (int second = 0; second < 120; ++second) {
+    for (int i = 0; i < 100; ++i) recorder_.Warning(kNode, "R" + std::to_string(i), "m");
+    executor_.Advance(1s);
+  }
+  recorder_.Warning(NodeNamed(2), "R", "also");
+  recorder_.Normal(NodeNamed(3), "R", "also");
+  executor_.Advance(4s);
+  std::vector<std::string> about;
+  for (const Json& event : Events()) about.push_back(event["involvedObject"]["name"]);
+  EXPECT_THAT(about, testing::IsSupersetOf({"node-2", "node-3"}));
+  api_.ForgetCalls();
+  executor_.Advance(20s);
+  EXPECT_EQ(api_.Writes(), 10u) << "about the one, one in two seconds";
+}
+
+TEST_F(EventsTest, ARecorderForAWholeClusterWritesFaster) {
+  EventRecorder fast(api_, "penstock", "n1", "default", {.burst = 100, .spacing = 100ms});
+  for (int i = 0; i < 1000; ++i) fast.Warning(NodeNamed(i), "R", "m");
+  executor_.Advance(0s);
+  EXPECT_EQ(api_.Writes(), 100u);
+  executor_.Advance(10s);
+  EXPECT_EQ(api_.Writes(), 200u);
+  executor_.Advance(80s);
+  EXPECT_EQ(CountOf("Warning"), 1000u);
+}
+
+TEST_F(EventsTest, WhatWaitsIsBoundedAndWarningsHaveRoom) {
+  EventRecorder fast(api_, "penstock", "n1", "default", {.burst = 1, .spacing = 100ms});
+  for (int i = 0; i < 3000; ++i) fast.Normal(NodeNamed(i), "R", "m");
+  for (int i = 0; i < 3000; ++i) fast.Warning(NodeNamed(i), "R", "m");
+  executor_.Advance(5min);
+  EXPECT_EQ(CountOf("Warning"), 1024u);
+  EXPECT_EQ(CountOf("Normal"), 0u) << "they had no turn within a minute";
 }
 
 TEST_F(EventsTest, AServerThatIsAwayIsTriedForAMinute) {

@@ -171,7 +171,9 @@ priorityClassName: {{ . }}
 {{- $_ := set $config "containers" (dict "configureEngine" $own.containerEngine.configure) -}}
 {{- end -}}
 {{- /* A ClusterPolicy can ask for the labels of pods tomorrow, and nobody but this chart gives the agents rights. */ -}}
+{{- if ne (toString $own.rbac.podLabels) "false" -}}
 {{- $_ := set $config "telemetry" (dict "holderLabels" (list "*")) -}}
+{{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
 

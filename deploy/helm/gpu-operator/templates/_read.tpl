@@ -7,7 +7,7 @@
     "dcgmExporter.enablePodLabels" "dcgmExporter.enablePodUID" "dcgmExporter.hostNetwork" "devicePlugin.hostNetwork" "driver.hostNetwork" "networkPolicy.enabled" "networkPolicy.egress.enabled" "penstock.metrics.console.enabled"
     "operator.metrics.serviceMonitor.enabled" "operator.metrics.serviceMonitor.honorLabels"
     "operator.networkPolicy.enabled" "dcgmExporter.networkPolicy.enabled" "nodeStatusExporter.networkPolicy.enabled" "gds.enabled" "gdrcopy.enabled"
-    "penstock.admissionPolicy" "penstock.serviceAccount.create" "penstock.rbac.create" "penstock.openshift.enabled" "penstock.cleanup.enabled"
+    "penstock.admissionPolicy" "penstock.serviceAccount.create" "penstock.rbac.create" "penstock.rbac.podLabels" "penstock.openshift.enabled" "penstock.cleanup.enabled"
     "penstock.cleanup.host" "penstock.metrics.dashboards.enabled" "penstock.metrics.rules.enabled" "penstock.metrics.rules.openshift"
 -}}
 {{- $lists := list "operator.imagePullSecrets" -}}

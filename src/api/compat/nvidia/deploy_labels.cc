@@ -7,7 +7,8 @@
 namespace penstock::api::compat {
 namespace {
 
-constexpr std::string_view kDeploy = "nvidia.com/gpu.deploy.", kAll = "operands";
+constexpr std::string_view kDeploy = "nvidia.com/gpu.deploy.", kAll = "operands",
+                           kToolkit = "container-toolkit";
 constexpr std::string_view kWorkload = "nvidia.com/gpu.workload.config", kContainers = "container";
 
 struct Service {
@@ -26,8 +27,7 @@ constexpr Service kServices[] = {
      "the validator's files are not kept, and no container tries the devices"},
     {"node-status-exporter", &NodeServices::status_exporter,
      "the metrics page has no families of the node status exporter"},
-    {"container-toolkit", &NodeServices::toolkit,
-     "the container engine's configuration stays as it is"}};
+    {kToolkit, &NodeServices::toolkit, "the container engine's configuration stays as it is"}};
 
 std::string KeyOf(std::string_view name) { return std::string(kDeploy) + std::string(name); }
 
@@ -46,6 +46,11 @@ const std::vector<std::string>& ServiceLabels() {
     return all;
   }();
   return keys;
+}
+
+const std::string& ToolkitLabel() {
+  static const std::string key = KeyOf(kToolkit);
+  return key;
 }
 
 NodeServices ServicesOf(const std::map<std::string, std::string>& labels) {

@@ -25,6 +25,9 @@ struct NodeServices {
 /// "nvidia.com/gpu.workload.config".
 const std::vector<std::string>& ServiceLabels();
 
+/// That of the container engine's configuration.
+const std::string& ToolkitLabel();
+
 /// A service is off where its label, or that of all of them (nvidia.com/gpu.deploy.operands), is
 /// "false" or begins with "paused-for-"; a label that is absent or has another value changes
 /// nothing.
