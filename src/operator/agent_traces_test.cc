@@ -32,14 +32,7 @@ class AgentTracesTest : public testing::Test {
                {{"kind", "Node"}, {"metadata", {{"labels", {{"zone", "a"}, {"both", "x"}}}}}},
                "someone");
       if (name == "n3") continue;  // never had an agent
-      Do(protocol::kube::Apply({"", "v1", "nodes"}, "",
-                               {{"apiVersion", "v1"},
-                                {"kind", "Node"},
-                                {"metadata",
-                                 {{"name", name},
-                                  {"labels", {{"nvidia.com/gpu.count", "8"}, {"both", "x"}}},
-                                  {"annotations", {{"penstock.io/devices", "8"}}}}}},
-                               "penstock-labels"));
+      ApplyLabels(name);
       Do(protocol::kube::Patch(
           {"", "v1", "nodes"}, "", name, protocol::kube::kStrategicMergePatch,
           {{"status",
@@ -50,6 +43,16 @@ class AgentTracesTest : public testing::Test {
     api_.ForgetCalls();
   }
 
+  void ApplyLabels(const std::string& node) {
+    Do(protocol::kube::Apply({"", "v1", "nodes"}, "",
+                             {{"apiVersion", "v1"},
+                              {"kind", "Node"},
+                              {"metadata",
+                               {{"name", node},
+                                {"labels", {{"nvidia.com/gpu.count", "8"}, {"both", "x"}}},
+                                {"annotations", {{"penstock.io/devices", "8"}}}}}},
+                             "penstock-labels"));
+  }
   void Do(ApiCall call) {
     api_.Do(std::move(call), [](const auto& answer) { ASSERT_TRUE(answer.ok()); });
     executor_.RunUntilIdle();
@@ -118,16 +121,18 @@ TEST_F(AgentTracesTest, AServerThatDoesNotAnswerIsAskedAgain) {
 }
 
 TEST_F(AgentTracesTest, ANodeThatIsReplacedMeanwhileIsAnotherOne) {
+  ApplyLabels("n3");  // and no condition
   api_.SetLateAnswers(500ms);
   traces_.TakeBack();
   executor_.Advance(100ms);
   api_.Remove(std::string(kNodes) + "n1");
   api_.Put(std::string(kNodes) + "n1", {{"kind", "Node"}, {"metadata", {{"labels", {{"a", "b"}}}}}},
            "someone");
-  api_.Remove(std::string(kNodes) + "n2");
+  for (const char* name : {"n2", "n3"}) api_.Remove(std::string(kNodes) + name);
   executor_.Advance(1min);
   EXPECT_TRUE(traces_.settled());
-  EXPECT_EQ(api_.Find(std::string(kNodes) + "n2"), nullptr) << "an apply would make it again";
+  for (const char* name : {"n2", "n3"})
+    EXPECT_EQ(api_.Find(std::string(kNodes) + name), nullptr) << "an apply would make it again";
   EXPECT_EQ(Labels("n1"), json({{"a", "b"}}));
 }
 

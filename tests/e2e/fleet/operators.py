@@ -120,7 +120,7 @@ def taken_back(fleet: Fleet) -> list[str]:
 def written_by_agents(fleet: Fleet) -> list[str]:
     """What is left of that in the API server."""
     left = [f"NodeState {one['metadata']['name']}" for one in fleet.get("nodestates")["items"]]
-    for node in fleet.get("nodes", "--show-managed-fields")["items"]:
+    for node in fleet.get("nodes")["items"]:
         managers = [entry["manager"] for entry in node["metadata"]["managedFields"] if entry["manager"] in ("penstock-labels", "penstock-condition")]
         conditions = [one["type"] for one in node["status"]["conditions"] if one["type"].startswith("penstock.io/")]
         left += [f"{node['metadata']['name']}: {one}" for one in managers + conditions]
