@@ -307,12 +307,22 @@ struct Operator::State {
     const auto problem = work.problems().find(TaskOf(OwnedKinds()[IndexOfSets()]));
     const bool is_refused = problem != work.problems().end() && problem->second.lasting;
     if (hosts.Look(FindSet(kHostReleaseName), is_refused)) {
+      holders = Holders();
       sets.LetGo(std::string(kHostReleaseName));
       WantObjects();
       if (!namespace_labels.empty()) work.Soon(kNamespace);
       namespace_labels.clear();
     }
     if (hosts.over() && sets.left().empty()) traces.TakeBack();
+  }
+
+  /// The nodes whose containers need the CDI specifications to start again (CleanSeen).
+  std::vector<std::string> Holders() const {
+    std::vector<std::string> names;
+    for (const std::string& name : reporting)
+      if (const Json* report = reports->Find("", name); report && report->contains("held"))
+        names.push_back(name);
+    return names;
   }
 
   /// For the Event, after "its objects, and".
@@ -322,8 +332,12 @@ struct Operator::State {
       all.push_back(kMarks + Named(std::move(nodes)));
     if (std::vector<std::string> nodes = traces.taken_back(); !nodes.empty())
       all.push_back(kTraces + Named(std::move(nodes)));
-    if (std::string of_hosts = hosts.taken_back(); !of_hosts.empty())
+    if (std::string of_hosts = hosts.taken_back(); !of_hosts.empty()) {
       all.push_back(std::move(of_hosts));
+      if (!holders.empty())
+        all.back() +=
+            ", but for the CDI specifications of " + Named(holders) + ", whose devices are held";
+    }
     return base::Join(all, ", and ");
   }
 
@@ -783,6 +797,7 @@ struct Operator::State {
   DriverRollout rollout;
   StartupTaints taints;
   PodTroubles agent_troubles;
+  std::vector<std::string> holders;                // as `hosts` ended
   HostRelease hosts;                               // while nothing is wanted
   AgentTraces traces;                              // ... and then
   std::optional<base::TimePoint> agents_since;     // not all agents are as wanted

@@ -787,6 +787,7 @@ TEST_F(OperatorTest, WhatAgentsLeftOnHostsIsTakenBackByPodsBeforeAPolicyGoes) {
   EXPECT_THAT(TextAt(Condition("Ready"), "/message"),
               HasSubstr("what agents left on the hosts of 1 of 2 nodes: n2: agent: "
                         "CrashLoopBackOff"));
+  api_.Merge(kState, {{"status", {{"summary", {{"held", 1}}}}}});
   EXPECT_NE(api_.Find(kState), nullptr) << "an agent that has not ended would write it again";
   ReleaseHosts(2);
   executor_.Advance(12s);
@@ -794,8 +795,10 @@ TEST_F(OperatorTest, WhatAgentsLeftOnHostsIsTakenBackByPodsBeforeAPolicyGoes) {
   EXPECT_EQ(api_.Find(kRelease), nullptr);
   EXPECT_EQ(api_.Find(kReleaseMap), nullptr);
   EXPECT_EQ(api_.Find(kState), nullptr);
-  EXPECT_THAT(Events(), Contains(EndsWith("and what agents wrote to 2 nodes (n1, n2), and what "
-                                          "agents left on the hosts of 2 of 2 nodes")));
+  EXPECT_THAT(Events(),
+              Contains(EndsWith("and what agents wrote to 2 nodes (n1, n2), and what "
+                                "agents left on the hosts of 2 of 2 nodes, but for the CDI "
+                                "specifications of 1 node (n1), whose devices are held")));
 }
 
 TEST_F(OperatorTest, ANodeThatDoesNotRespondHoldsAPolicyForAMinuteAndIsNamed) {

@@ -176,7 +176,7 @@ Verb CleanupVerb(const Common& common, const std::string& program) {
           .Needs({"--policies"}),
       Flag("--keep-state", &options->keep_state,
            "with --host: keep what a later agent goes on with (what pods hold, divisions, usage "
-           "records), programs, and CDI specifications while pods hold devices")
+           "records), programs, and CDI specifications while devices are held")
           .Needs({"--host"}),
       Flag("--linger", &options->linger, "with --host: when done, wait for SIGINT or SIGTERM")
           .Needs({"--host"}),

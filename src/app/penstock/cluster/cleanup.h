@@ -57,8 +57,7 @@ base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_r
 
 /// Returns what others see of an agent that has ended: its record of what it changed in container
 /// engines, the files by which other programs wait for the node, its labels for NFD, and its CDI
-/// specifications, unless the kubelet's pods hold devices: their containers start again only with
-/// these.
+/// specifications, unless devices are held: containers that hold them start again only with these.
 std::vector<std::string> SeenOnHost(const api::NodeConfig& config);
 
 /// Removes these, and starts what an agent has stopped of the host's services. What it keeps for

@@ -1,6 +1,5 @@
 // Removes what an agent leaves in its folders: known names only, so that other files in those
 // folders are kept.
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <functional>
@@ -44,16 +43,15 @@ std::vector<std::string> OwnSpecifications(const std::string& folder) {
   return files;
 }
 
-/// Whether pods held devices when the agent ended; also where its record cannot be read.
-bool ArePodsHolders(const api::NodeConfig& config) {
+/// Whether devices were held when the agent ended, as its NodeState says, too; also where its
+/// record cannot be read.
+bool AreDevicesHeld(const api::NodeConfig& config) {
   const std::string path = config.paths.state_dir + "/ledger.json";
   const auto text = os::ReadFile(path, node::ledger::kMaxCheckpointBytes);
   if (!text.ok()) return text.error().code() != base::Code::kNotFound;
   const auto leases = node::ledger::DecodeCheckpoint(
       *text, os::ReadBootId(config.paths.proc_root).value_or(""), path);
-  return !leases.ok() || std::ranges::any_of(*leases, [](const node::ledger::Lease& lease) {
-    return lease.allocator == "kubelet";
-  });
+  return !leases.ok() || !leases->empty();
 }
 
 /// The files by which engines and NFD know what the node has.
@@ -61,7 +59,7 @@ std::vector<std::string> Announcements(const api::NodeConfig& config) {
   std::vector<std::string> files;
   if (!config.labels.features_file.empty() && os::Exists(config.labels.features_file))
     files.push_back(config.labels.features_file);
-  if (!ArePodsHolders(config))
+  if (!AreDevicesHeld(config))
     for (std::string& file : OwnSpecifications(config.paths.cdi_root))
       files.push_back(std::move(file));
   return files;

@@ -50,10 +50,9 @@ class CleanHostTest : public testing::Test {
     folder_.Write("validations/driver-ready", "");
   }
 
-  /// With one device of that allocator's.
-  std::string Ledger(const std::string& allocator) const {
+  std::string Ledger(std::vector<node::ledger::Lease> leases) const {
     node::ledger::Snapshot snapshot;
-    snapshot.leases.push_back({.id = "a", .allocator = allocator});
+    snapshot.leases = std::move(leases);
     return EncodeCheckpoint(snapshot, os::ReadBootId(config_.paths.proc_root).value_or(""));
   }
 
@@ -131,7 +130,7 @@ TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
 
 TEST_F(CleanHostTest, KeepsWhatALaterAgentGoesOnWithAndTakesBackWhatOthersSee) {
   AgentWasHere();
-  folder_.Write("state/ledger.json", Ledger("local"));
+  folder_.Write("state/ledger.json", Ledger({}));
   SeeTheMachinesFiles();
   protocol::engine::EngineInstall docker = Must(protocol::engine::RecipeOf("docker"));
   docker.config = folder_ / "daemon.json";
@@ -164,9 +163,10 @@ TEST_F(CleanHostTest, KeepsWhatALaterAgentGoesOnWithAndTakesBackWhatOthersSee) {
   EXPECT_THAT(Must(CleanSeen(config_, false)).removed, IsEmpty());
 }
 
-TEST_F(CleanHostTest, SpecificationsStayWhilePodsHoldDevices) {
+TEST_F(CleanHostTest, SpecificationsStayWhileDevicesAreHeld) {
   AgentWasHere();
-  for (const std::string& text : {Ledger("kubelet"), std::string("{half")}) {
+  for (const std::string& text :
+       {Ledger({{.id = "a", .allocator = "kubelet"}}), std::string("{half")}) {
     folder_.Write("state/ledger.json", text);
     Must(CleanSeen(config_, false));
     EXPECT_TRUE(os::Exists(folder_ / "cdi/penstock-nvidia.com-gpu.json")) << text;
