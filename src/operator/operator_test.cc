@@ -841,6 +841,23 @@ TEST_F(OperatorTest, ANodeThatDoesNotRespondKeepsNoAgentsFromANewPolicy) {
   EXPECT_EQ(api_.Find(kRelease), nullptr);
 }
 
+TEST_F(OperatorTest, ADriverThatTakesLongToEndKeepsTheNameOfItsDaemonSet) {
+  const std::string driver =
+      "/apis/apps/v1/namespaces/gpu-operator/daemonsets/nvidia-driver-daemonset-x";
+  Put(driver, {{"kind", "DaemonSet"},
+               {"metadata",
+                {{"finalizers", {"foregroundDeletion"}},
+                 {"labels",
+                  {{"app.kubernetes.io/managed-by", "penstock-operator"},
+                   {"penstock.io/driver-pool", "x"}}}}}});
+  PutPolicy();
+  Start();
+  RunAgents();
+  executor_.Advance(3min);
+  ASSERT_NE(api_.Find(driver), nullptr) << "another one would begin beside it";
+  EXPECT_FALSE(TextAt(At(driver), "/metadata/deletionTimestamp").empty());
+}
+
 TEST_F(OperatorTest, HostsStayWhereAnotherPolicyIsInForceAndAgentsComeBackAtOnce) {
   PutPolicy();
   Start();

@@ -322,11 +322,12 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     return IsGoing(name) && at != deleted_at.end() && Now() - at->second >= kDeleting;
   }
 
-  /// Whether its pods were waited for long enough.
+  /// Whether its pods were waited for long enough. A driver may take longer to be unloaded, and
+  /// none may begin beside it.
   bool IsOverdue(const std::string& name) const {
     const auto at = deleted_at.find(name);
     if (kind.kind != "DaemonSet" || !IsGoing(name) || at == deleted_at.end() ||
-        let_go.contains(name))
+        let_go.contains(name) || IsDriverSet(*Found(name)))
       return false;
     const base::Duration left = at->second + kDeleting - Now();
     if (left > 0s) callbacks.due_after(left);

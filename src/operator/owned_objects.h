@@ -37,7 +37,7 @@ class OwnedObjects {
             std::function<bool(const nlohmann::json& object)> keep = {});
 
   /// A DaemonSet that is not wanted then goes without its pods: nodes that do not respond would
-  /// hold it. It also does after a minute.
+  /// hold it. It also does after a minute, unless it is that of a driver.
   void LetGo(const std::string& name);
 
   /// Sets the uids of the policies. Of the kinds of which OwnedKind::leaves_others, an object

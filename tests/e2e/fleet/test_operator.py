@@ -342,9 +342,9 @@ def test_deleted_policies_leave_nothing_of_the_operator(ready, fleet):
     assert not written_by_agents(fleet), written_by_agents(fleet)
     left = {name: files_of_agents(node) for name, node in fleet.nodes.items() if files_of_agents(node)}
     assert list(left) == ["n1"] and not [file for file in left["n1"] if file.endswith("-ready")], left
-    wait_for(lambda: any("what agents wrote to 4 nodes (n1, n2, n3, n4), and what agents left on the hosts of 4 of 4 nodes, but for the CDI specifications of 1 node (n1), whose "
-                         "devices are held" in message
-                         for message in taken_back(fleet)), 60, "the Event about what was taken back", lambda: taken_back(fleet))
+    said = "what agents wrote to 4 nodes (n1, n2, n3, n4), and what agents left on the hosts of 4 of 4 nodes, but for the CDI specifications of 1 node (n1), whose " \
+        "devices are held"
+    wait_for(lambda: any(said in message for message in taken_back(fleet)), 60, "the Event about what was taken back", lambda: taken_back(fleet))
 
     def started() -> int:
         status = fleet.get("pod", "holder")["status"]["containerStatuses"][0]
