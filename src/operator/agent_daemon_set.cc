@@ -206,9 +206,9 @@ void SetMetadata(const api::AgentPods& agent, Json& set) {
   }
 }
 
-Json CleanupOfEngines(const char* what) {
+Json CleanupOfHost(const char* what) {
   return {"/usr/bin/penstock", "cleanup", "--host",
-          "--engines",         what,      "--config=/etc/penstock/node.yaml"};
+          "--keep-state",      what,      "--config=/etc/penstock/node.yaml"};
 }
 
 }  // namespace
@@ -239,11 +239,11 @@ base::Result<Json> AgentDaemonSet(const api::PenstockSpec& spec, const Installat
   return set;
 }
 
-base::Result<Json> EngineReleaseSet(const api::PenstockSpec& spec, const Installation& installation,
-                                    const std::string& configuration,
-                                    const std::map<std::string, std::string>& labels) {
+base::Result<Json> HostReleaseSet(const api::PenstockSpec& spec, const Installation& installation,
+                                  const std::string& configuration,
+                                  const std::map<std::string, std::string>& labels) {
   ASSIGN(Json set, AgentDaemonSet(spec, installation, configuration));
-  set["metadata"] = {{"name", kEngineReleaseName}};
+  set["metadata"] = {{"name", kHostReleaseName}};
   set["spec"].erase("updateStrategy");
   set["spec"]["selector"]["matchLabels"] = labels;
   Json& pods = set["spec"]["template"];
@@ -255,13 +255,13 @@ base::Result<Json> EngineReleaseSet(const api::PenstockSpec& spec, const Install
   pod["terminationGracePeriodSeconds"] = 1;
   pod.erase("hostNetwork");
   if (Json* config = Named(pod["volumes"], "config"))
-    (*config)["configMap"]["name"] = kEngineReleaseName;
+    (*config)["configMap"]["name"] = kHostReleaseName;
   Json& container = pod["containers"][0];
   container["name"] = "cleanup";
   for (const char* of_agents : {"args", "ports", "startupProbe", "livenessProbe"})
     container.erase(of_agents);
-  container["command"] = CleanupOfEngines("--linger");
-  container["readinessProbe"] = {{"exec", {{"command", CleanupOfEngines("--check")}}},
+  container["command"] = CleanupOfHost("--linger");
+  container["readinessProbe"] = {{"exec", {{"command", CleanupOfHost("--check")}}},
                                  {"periodSeconds", 1},
                                  {"timeoutSeconds", 5}};
   return set;

@@ -63,6 +63,7 @@ Json ReducedNodeState(const Json& node_state) {
   if (const std::string kernel = TextAt(node_state, "/status/nextKernel");
       !kernel.empty() && kernel.size() <= kMostReason)
     reduced["nextKernel"] = base::Printable(kernel);
+  if (NumberAt(node_state, "/status/summary/held") > 0) reduced["held"] = true;
   for (const Json& condition : ListAt(node_state, "/status/conditions")) {
     const std::string type = TextAt(condition, "/type");
     if (type == "Ready") reduced["ready"] = KeptCondition(condition);

@@ -15,8 +15,8 @@
 namespace penstock::cluster {
 
 /// What is kept of a NodeState: its name, its conditions Ready and AcceleratorsReady as `ready` and
-/// `validation`, `nextKernel`, and of each vendor `vendor`, `driver`, `driverSource` and
-/// `driverSince`.
+/// `validation`, `nextKernel`, `held` where devices are, and of each vendor `vendor`, `driver`,
+/// `driverSource` and `driverSince`.
 nlohmann::json ReducedNodeState(const nlohmann::json& node_state);
 
 /// The driver of a node, as its agent reports it. Whoever may write NodeStates may write anything

@@ -159,16 +159,16 @@ base::Result<std::vector<WantedObject>> ObjectsOf(const api::PenstockSpec& spec,
   return objects;
 }
 
-base::Result<std::vector<WantedObject>> EngineReleaseOf(const api::PenstockSpec& spec,
-                                                        const Installation& installation) {
+base::Result<std::vector<WantedObject>> HostReleaseOf(const api::PenstockSpec& spec,
+                                                      const Installation& installation) {
   const std::string configuration =
       api::ToShortYaml(ConfigOfPod(spec, installation.namespace_name));
   Texts labels = AgentLabels();
-  labels["app.kubernetes.io/instance"] = kEngineReleaseName;
-  ASSIGN(Json pods, EngineReleaseSet(spec, installation, configuration, labels));
+  labels["app.kubernetes.io/instance"] = kHostReleaseName;
+  ASSIGN(Json pods, HostReleaseSet(spec, installation, configuration, labels));
   std::vector<WantedObject> objects;
   objects.push_back(
-      Owned("ConfigMap", ConfigMapOf(kEngineReleaseName, configuration), labels, installation, {}));
+      Owned("ConfigMap", ConfigMapOf(kHostReleaseName, configuration), labels, installation, {}));
   objects.push_back(Owned("DaemonSet", std::move(pods), labels, installation, {}));
   return objects;
 }

@@ -62,17 +62,17 @@ bool IsDriverSet(const nlohmann::json& daemon_set);
 base::Result<nlohmann::json> AgentDaemonSet(const api::PenstockSpec& spec,
                                             const Installation& installation,
                                             const std::string& configuration);
-/// What sets the nodes' container engines back where `spec` has agents: a DaemonSet of pods that do
-/// what `penstock cleanup --host --engines` does, and are ready once it is done, and its ConfigMap.
-/// No policy owns these objects: they are there while it is deleted, also by someone who deletes
-/// first what it owns. Errors as ObjectsOf.
-base::Result<std::vector<WantedObject>> EngineReleaseOf(const api::PenstockSpec& spec,
-                                                        const Installation& installation);
+/// What takes back what agents left on the hosts where `spec` has agents: a DaemonSet of pods that
+/// do what `penstock cleanup --host --keep-state` does, and are ready once it is done, and its
+/// ConfigMap. No policy owns these objects: they are there while it is deleted, also by someone who
+/// deletes first what it owns. Errors as ObjectsOf.
+base::Result<std::vector<WantedObject>> HostReleaseOf(const api::PenstockSpec& spec,
+                                                      const Installation& installation);
 /// The DaemonSet of these pods, with `labels`; made from that of the agents.
-base::Result<nlohmann::json> EngineReleaseSet(const api::PenstockSpec& spec,
-                                              const Installation& installation,
-                                              const std::string& configuration,
-                                              const std::map<std::string, std::string>& labels);
+base::Result<nlohmann::json> HostReleaseSet(const api::PenstockSpec& spec,
+                                            const Installation& installation,
+                                            const std::string& configuration,
+                                            const std::map<std::string, std::string>& labels);
 
 nlohmann::json ServiceOf(const api::MetricsService& service);
 nlohmann::json MonitorOf(const api::MetricsService& service, const std::string& namespace_name);

@@ -9,8 +9,8 @@ inline constexpr std::string_view kManager = "penstock-operator";  ///< field ma
 inline constexpr std::string_view kManagedBy = "app.kubernetes.io/managed-by";
 inline constexpr std::string_view kSelector = "app.kubernetes.io/managed-by=penstock-operator";
 inline constexpr std::string_view kAgentName = "penstock-agent";  ///< DaemonSet and ConfigMap
-/// DaemonSet and ConfigMap, while nodes' container engines are set back.
-inline constexpr std::string_view kEngineReleaseName = "penstock-engine-release";
+/// DaemonSet and ConfigMap, while it is taken back what agents left on their hosts.
+inline constexpr std::string_view kHostReleaseName = "penstock-host-release";
 
 /// On our objects: the hash of what was applied last, so that fields are noticed that are not
 /// wanted any more.

@@ -12,9 +12,11 @@
 
 #include "api/compat/policy_state.h"
 #include "base/log.h"
+#include "operator/agent_traces.h"
 #include "operator/definitions.h"
 #include "operator/driver/driver_rollout.h"
 #include "operator/embedded_files.h"
+#include "operator/host_release.h"
 #include "operator/json_values.h"
 #include "operator/names.h"
 #include "operator/namespace_labels.h"
@@ -39,8 +41,7 @@ namespace {
 
 constexpr char kPolicies[] = "policies", kStatus[] = "status", kNamespace[] = "namespace",
                kDrivers[] = "drivers";
-constexpr std::string_view kReports = "nodestates.penstock.io", kSetKind = "DaemonSet",
-                           kMapKind = "ConfigMap";
+constexpr std::string_view kReports = "nodestates.penstock.io", kSetKind = "DaemonSet";
 constexpr base::Duration kTogether = 20ms;  // changes that belong together
 /// Policies that are applied one after another roll the agents out once.
 constexpr base::Duration kPoliciesTogether = 500ms;
@@ -53,8 +54,11 @@ constexpr base::Duration kStarts = 10s;      // a server that starts refuses eve
 /// It has read its roles after some 20 s, and what it refused then is tried again within a minute
 /// (Informer, ReconcileLoop after its first refusals).
 constexpr base::Duration kLearnsRoles = 90s;
-constexpr base::Duration kReleaseTakes = 1min;
 constexpr std::size_t kMostProblems = 10;
+
+// What is taken back of nodes, before their names.
+constexpr char kMarks[] = "labels and annotations of ", kTraces[] = "what agents wrote to ",
+               kUnread[] = "nodes that were not read yet";
 
 ReconcileLoop::Problem ProblemFrom(const Status& why) {
   if (why.ok()) return {};
@@ -63,12 +67,11 @@ ReconcileLoop::Problem ProblemFrom(const Status& why) {
 
 std::string TaskOf(const OwnedKind& kind) { return kind.resource.plural; }
 
-/// "labels and annotations of 22 nodes (a, b, ... and 2 more)".
-std::string MarksOf(std::vector<std::string> nodes) {
+/// "22 nodes (a, b, ... and 2 more)".
+std::string Named(std::vector<std::string> nodes) {
   const std::size_t all = nodes.size();
   nodes.resize(std::min(all, kMostNamed));
-  return "labels and annotations of " + std::to_string(all) + (all == 1 ? " node (" : " nodes (") +
-         base::Join(nodes, ", ") +
+  return std::to_string(all) + (all == 1 ? " node (" : " nodes (") + base::Join(nodes, ", ") +
          (all > nodes.size() ? " and " + std::to_string(all - nodes.size()) + " more)" : ")");
 }
 
@@ -99,11 +102,11 @@ struct Operator::State {
                        {.changed = [this] { StatusSoon(); },
                         .due_after = [this](auto delay) { work.After(kStatus, delay); },
                         .problem = [this](const Status& why) { OnProblem("agents", why); }}),
-        release_troubles(
-            api, options.installation.namespace_name, std::string(kEngineReleaseName),
-            {.changed = [this] { StatusSoon(); },
-             .due_after = [this](auto delay) { work.After(kStatus, delay); },
-             .problem = [this](const Status& why) { OnProblem("engine releases", why); }}),
+        hosts(api, options.installation.namespace_name,
+              {.changed = [this] { StatusSoon(); },
+               .due_after = [this](auto delay) { work.After(kStatus, delay); },
+               .problem = [this](const Status& why) { OnProblem("releases of hosts", why); }}),
+        traces(api, [this] { StatusSoon(); }),
         labels(api, options.installation.namespace_name),
         writer(api, options.host,
                {.holds = [this](const auto& policy) { return Holds(policy); },
@@ -256,13 +259,10 @@ struct Operator::State {
       return;
     }
     known_spec = spec;
-    release.reset();
-    release_troubles.Read(false);
+    hosts.Forget();
+    traces.Forget();
     namespace_labels = PrivilegedLabels(spec);
     spec_objects = *std::move(objects);
-    if (ConfiguresEngines(spec))
-      for (WantedObject& one : ReleaseObjects(spec))
-        if (one.kind->kind == kMapKind) spec_objects.push_back(std::move(one));
     drivers_planned = false;
     WantObjects();
     marker.Want(spec, true);
@@ -279,13 +279,10 @@ struct Operator::State {
       for (const PolicyObject& policy : policies) before.push_back(AsItWas(policy));
       known_spec = ComputeSpec(before).spec;
     }
-    if (known_spec && !release) {
-      release.emplace();
-      release->agents = AgentsOf(FindSet(std::string(kAgentName))).desired;
-    }
+    if (known_spec) hosts.Want(AgentsOf(FindSet(kAgentName)).desired);
     // As long as pods of ours are to start there.
     namespace_labels.clear();
-    if (release && !release->done) namespace_labels = PrivilegedLabels(*known_spec);
+    if (known_spec && !hosts.over()) namespace_labels = PrivilegedLabels(*known_spec);
     WantObjects();
     taints.Want({});
     if (!known_spec) return;
@@ -295,91 +292,51 @@ struct Operator::State {
     rollout.Want(without, {}, PlaceOfDrivers(without));
   }
 
-  static bool ConfiguresEngines(const api::PenstockSpec& spec) {
-    return spec.node.containers.configure_engine != api::EngineSetup::kOff;
-  }
-
-  /// What cannot be made of the spec was not made before.
-  std::vector<WantedObject> ReleaseObjects(const api::PenstockSpec& spec) const {
-    auto objects = EngineReleaseOf(spec, options.installation);
-    return objects.ok() ? *std::move(objects) : std::vector<WantedObject>();
-  }
-
-  /// The ConfigMap is there from when a policy has engines configured until they are set back:
-  /// agents leave them as they are when a later policy does not ask for that.
-  bool IsReleaseMap(const Json& map) const {
-    return TextAt(map, "/metadata/name") == kEngineReleaseName &&
-           (effective.wanted || (release && !release->done));
-  }
-
-  /// A node that does not respond holds a deletion for as long as its agent's pod does; a server
-  /// that does not take the pods, since their namespace is being deleted, does not hold it.
-  void WatchRelease() {
-    if (!release || release->done) return;
-    if (!release->since && !BeginRelease()) return;
-    const Json* set = FindSet(std::string(kEngineReleaseName));
-    const AgentsState pods = AgentsOf(set);
-    const auto problem = work.problems().find("daemonsets");
-    const base::Duration left = *release->since + kReleaseTakes - api.executor().clock().Now();
-    // One that stood before may be about another DaemonSet.
-    const bool refused = set == nullptr && left < kReleaseTakes - kStarts &&
-                         problem != work.problems().end() && problem->second.lasting;
-    release->ready = pods.ready;
-    // A node that is not ready any more may have had an agent.
-    release->of = std::max(pods.desired, release->agents);
-    const bool complete = pods.complete() && release->ready >= release->of;
-    if (!complete && !refused && left > 0s) return work.After(kStatus, std::min(left, kStarts));
-    if (!complete) release->why_not = ReleaseTroubles();
-    EndRelease(complete);
-  }
-
-  /// False: it is not known yet whether it is needed, or it is not.
-  bool BeginRelease() {
-    if (!ObjectsAreKnown()) return false;
-    const bool is_needed =
-        ConfiguresEngines(*known_spec) || FindOwned(kMapKind, std::string(kEngineReleaseName));
-    if (is_needed) release->objects = ReleaseObjects(*known_spec);
-    if (release->objects.empty()) {
-      EndRelease(true);
-      return false;
+  /// What agents left goes once they have ended: what is on the hosts by pods of ours there, then
+  /// what is in the API server, also of nodes that do not respond.
+  void WatchHosts() {
+    if (!hosts.wanted()) return;
+    if (!hosts.begun()) {
+      if (!ObjectsAreKnown()) return;
+      auto objects = HostReleaseOf(*known_spec, options.installation);
+      // What cannot be made of the spec was not made before.
+      hosts.Begin(objects.ok() ? *std::move(objects) : std::vector<WantedObject>());
+      WantObjects();
     }
-    release->since = api.executor().clock().Now();
-    release_troubles.Read(true);
-    WantObjects();
-    return true;
+    OwnedObjects& sets = owned[IndexOfSets()];
+    const auto problem = work.problems().find(TaskOf(OwnedKinds()[IndexOfSets()]));
+    const bool is_refused = problem != work.problems().end() && problem->second.lasting;
+    if (hosts.Look(FindSet(kHostReleaseName), is_refused)) {
+      holders = Holders();
+      sets.LetGo(std::string(kHostReleaseName));
+      WantObjects();
+      if (!namespace_labels.empty()) work.Soon(kNamespace);
+      namespace_labels.clear();
+    }
+    if (hosts.over() && sets.left().empty()) traces.TakeBack();
   }
 
-  void EndRelease(bool complete) {
-    release->done = true;
-    release->complete = complete;
-    release_troubles.Read(false);
-    WantObjects();
-    if (!namespace_labels.empty()) work.Soon(kNamespace);
-    namespace_labels.clear();
-  }
-
-  /// "n3: cleanup: Error", of at most so many nodes.
-  std::string ReleaseTroubles() const {
-    std::vector<std::string> troubles = release_troubles.troubles();
-    if (troubles.size() > kMostNamed) troubles.resize(kMostNamed);
-    return base::Join(troubles, ", ");
-  }
-
-  std::string ReleasedNodes() const {
-    return "the configuration of container engines on " + std::to_string(release->ready) + " of " +
-           std::to_string(release->of) + " nodes";
+  /// The nodes whose containers need the CDI specifications to start again (CleanSeen).
+  std::vector<std::string> Holders() const {
+    std::vector<std::string> names;
+    for (const std::string& name : reporting)
+      if (const Json* report = reports->Find("", name); report && report->contains("held"))
+        names.push_back(name);
+    return names;
   }
 
   /// For the Event, after "its objects, and".
   std::string TakenBack() const {
     std::vector<std::string> all;
-    if (const std::vector<std::string> nodes = marker.taken_back(); !nodes.empty())
-      all.push_back(MarksOf(nodes));
-    if (release && !release->objects.empty()) {
-      all.push_back(ReleasedNodes());
-      if (!release->complete)
-        all.back() += " (" + (release->why_not.empty() ? "" : release->why_not + "; ") +
-                      "`penstock cleanup --host --engines` takes it back on a node)";
+    if (std::vector<std::string> nodes = marker.taken_back(); !nodes.empty())
+      all.push_back(kMarks + Named(std::move(nodes)));
+    if (std::vector<std::string> nodes = traces.taken_back(); !nodes.empty())
+      all.push_back(kTraces + Named(std::move(nodes)));
+    if (std::string of_hosts = hosts.taken_back(); !of_hosts.empty()) {
+      all.push_back(std::move(of_hosts));
+      if (!holders.empty())
+        all.back() +=
+            ", but for the CDI specifications of " + Named(holders) + ", whose devices are held";
     }
     return base::Join(all, ", and ");
   }
@@ -411,14 +368,12 @@ struct Operator::State {
         if (one.kind == &kind) wanted.emplace(TextAt(one.object, "/metadata/name"), one.object);
     };
     add(spec_objects);
-    if (release && !release->done) add(release->objects);
+    add(hosts.objects());
     OwnedObjects& objects = owned[static_cast<std::size_t>(&kind - OwnedKinds().data())];
     objects.SetPolicies(UidsOfPolicies());
     if (kind.kind == kSetKind) {
       for (const auto& [name, set] : driver_sets) wanted.emplace(name, set);
       objects.Want(std::move(wanted), [this](const Json& found) { return KeepsDriverSet(found); });
-    } else if (kind.kind == kMapKind) {
-      objects.Want(std::move(wanted), [this](const Json& found) { return IsReleaseMap(found); });
     } else {
       objects.Want(std::move(wanted));
     }
@@ -458,12 +413,13 @@ struct Operator::State {
     return !drivers_planned || rollout.plan().kept_sets.contains(TextAt(found, "/metadata/name"));
   }
 
-  const Json* FindOwned(std::string_view kind, const std::string& name) const {
-    for (std::size_t i = 0; i < owned.size(); ++i)
-      if (OwnedKinds()[i].kind == kind) return owned[i].Find(name);
-    return nullptr;
+  static std::size_t IndexOfSets() {
+    const auto kind = std::ranges::find(OwnedKinds(), kSetKind, &OwnedKind::kind);
+    return static_cast<std::size_t>(kind - OwnedKinds().begin());
   }
-  const Json* FindSet(const std::string& name) const { return FindOwned(kSetKind, name); }
+  const Json* FindSet(std::string_view name) const {
+    return owned[IndexOfSets()].Find(std::string(name));
+  }
 
   void LabelNamespace(const ReconcileLoop::Done& done) {
     if (!computed) return done({});
@@ -501,14 +457,12 @@ struct Operator::State {
     for (const OwnedObjects& objects : owned)
       for (std::string& one : objects.left()) left.push_back(std::move(one));
     if (left.empty() && !ObjectsAreKnown()) left.emplace_back("objects that were not read yet");
-    if (release && !release->done && release->since) {
-      const std::string troubles = ReleaseTroubles();
-      left.push_back(ReleasedNodes() + (troubles.empty() ? "" : ": " + troubles));
-    }
+    if (std::string of_hosts = hosts.left(); !of_hosts.empty()) left.push_back(std::move(of_hosts));
     if (!labels.agrees()) left.emplace_back("labels of the namespace");
     if (known_spec && !marker.settled())
-      left.push_back(marker.synced() ? MarksOf(marker.unsettled())
-                                     : "labels and annotations of nodes that were not read yet");
+      left.push_back(kMarks + (marker.synced() ? Named(marker.unsettled()) : kUnread));
+    if (hosts.wanted() && !traces.settled())
+      left.push_back(kTraces + (traces.listed() ? Named(traces.unsettled()) : kUnread));
     if (known_spec && !rollout.settled()) left.emplace_back("drivers");
     if (!left.empty())
       for (std::string& problem : Problems()) left.push_back(std::move(problem));
@@ -525,7 +479,7 @@ struct Operator::State {
 
   void ReportAll() {
     WatchAgents();
-    WatchRelease();
+    WatchHosts();
     reported = Facts();
     NotePass();
     bool taken_back = false;
@@ -696,7 +650,7 @@ struct Operator::State {
   }
 
   AgentsState Agents() const {
-    AgentsState agents = AgentsOf(FindSet(std::string(kAgentName)));
+    AgentsState agents = AgentsOf(FindSet(kAgentName));
     agents.troubles = agent_troubles.troubles();
     return agents;
   }
@@ -787,7 +741,8 @@ struct Operator::State {
                          "any policy takes effect");
     for (const auto& [what, problem] : work.problems())
       if (problem.lasting) problems.push_back(problem.text);
-    for (const auto& texts : {marker.problems(), rollout.problems(), taints.problems()})
+    for (const auto& texts :
+         {marker.problems(), rollout.problems(), taints.problems(), traces.problems()})
       problems.insert(problems.end(), texts.begin(), texts.end());
     for (const OwnedObjects& objects : owned)
       for (std::string& text : objects.problems()) problems.push_back(std::move(text));
@@ -810,7 +765,7 @@ struct Operator::State {
                 .agents = Agents(),
                 .problems = Problems().size()};
     if (passes.last_ready) now.passes.succeeded = api.executor().clock().Wall();
-    now.writes = {{"node", marker.writes() + rollout.writes() + taints.writes()},
+    now.writes = {{"node", marker.writes() + rollout.writes() + taints.writes() + traces.writes()},
                   {"status", writer.writes()},
                   {"object", rollout.check_writes()}};
     for (const OwnedObjects& objects : owned) now.writes["object"] += objects.writes();
@@ -841,17 +796,10 @@ struct Operator::State {
   NodeMarker marker;
   DriverRollout rollout;
   StartupTaints taints;
-  PodTroubles agent_troubles, release_troubles;
-  /// Of the nodes' container engines, while nothing is wanted.
-  struct EngineRelease {
-    std::vector<WantedObject> objects;  // empty: it has not begun
-    std::optional<base::TimePoint> since;
-    bool done = false;                           // or given up, or there was nothing to do
-    bool complete = false;                       // done on all nodes
-    std::int64_t agents = 0, ready = 0, of = 0;  // nodes: that had one when it began, and so on
-    std::string why_not;
-  };
-  std::optional<EngineRelease> release;
+  PodTroubles agent_troubles;
+  std::vector<std::string> holders;                // as `hosts` ended
+  HostRelease hosts;                               // while nothing is wanted
+  AgentTraces traces;                              // ... and then
   std::optional<base::TimePoint> agents_since;     // not all agents are as wanted
   std::optional<base::TimePoint> undecided_since;  // not computed, because of problems
   std::optional<base::TimePoint> refused_since;    // AllProblems() has had a refusal

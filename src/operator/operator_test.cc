@@ -29,8 +29,9 @@ constexpr char kPolicy[] = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy";
 constexpr char kNative[] = "/apis/penstock.io/v1alpha1/penstocks/site";
 constexpr char kSet[] = "/apis/apps/v1/namespaces/gpu-operator/daemonsets/penstock-agent";
 constexpr char kRelease[] =
-    "/apis/apps/v1/namespaces/gpu-operator/daemonsets/penstock-engine-release";
-constexpr char kReleaseMap[] = "/api/v1/namespaces/gpu-operator/configmaps/penstock-engine-release";
+    "/apis/apps/v1/namespaces/gpu-operator/daemonsets/penstock-host-release";
+constexpr char kReleaseMap[] = "/api/v1/namespaces/gpu-operator/configmaps/penstock-host-release";
+constexpr char kState[] = "/apis/penstock.io/v1alpha1/nodestates/n1";
 constexpr char kMap[] = "/api/v1/namespaces/gpu-operator/configmaps/penstock-agent";
 constexpr char kService[] = "/api/v1/namespaces/gpu-operator/services/nvidia-dcgm-exporter";
 constexpr char kClass[] = "/apis/node.k8s.io/v1/runtimeclasses/nvidia";
@@ -38,6 +39,9 @@ constexpr char kNode[] = "/api/v1/nodes/n1";
 constexpr char kStart[] = "2026-01-01T00:00:00.000Z";
 constexpr char kDriver[] = "nvidia.com/gpu.deploy.driver";
 constexpr char kPresent[] = "nvidia.com/gpu.present";
+
+/// Of a DaemonSet with a pod that does not end.
+const json kWaitsForPods = {{"metadata", {{"finalizers", {"foregroundDeletion"}}}}};
 
 class OperatorTest : public testing::Test {
  protected:
@@ -93,8 +97,8 @@ class OperatorTest : public testing::Test {
     executor_.Advance(3s);
   }
 
-  /// Of the two pods that set engines back, so many have done it.
-  void SetEnginesBack(int ready) {
+  /// Of the two pods that take back what agents left, so many have done it.
+  void ReleaseHosts(int ready) {
     api_.Merge(kRelease, {{"status",
                            {{"observedGeneration", 1000},
                             {"desiredNumberScheduled", 2},
@@ -742,7 +746,7 @@ TEST_F(OperatorTest, ADeletedPolicyIsHeldUntilAllIsTakenBack) {
               HasSubstr("to be taken back: DaemonSet penstock-agent"));
   EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), Not(IsEmpty()));
   EXPECT_THAT(Events(), Not(Contains(HasSubstr("TakenBack")))) << "something is left";
-  SetEnginesBack(2);
+  ReleaseHosts(2);
   api_.Heal();
   executor_.Advance(2min);
   for (const char* path : {kSet, kMap, kService, kClass})
@@ -751,9 +755,8 @@ TEST_F(OperatorTest, ADeletedPolicyIsHeldUntilAllIsTakenBack) {
   EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), IsEmpty());
   const std::string taken_back =
       "Normal TakenBack ClusterPolicy cluster-policy: everything that it caused was taken back: "
-      "its "
-      "objects, and labels and annotations of 1 node (n1), and the configuration of container "
-      "engines on 2 of 2 nodes";
+      "its objects, and labels and annotations of 1 node (n1), and what agents left on the hosts "
+      "of 2 of 2 nodes";
   EXPECT_EQ(std::ranges::count(Events(), taken_back), 1) << testing::PrintToString(Events());
 }
 
@@ -766,14 +769,14 @@ TEST_F(OperatorTest, NodesOfWhichSomethingIsLeftAreNamedUpToTwenty) {
   executor_.Advance(30s);
   EXPECT_THAT(Condition("Ready")["message"].get<std::string>(),
               HasSubstr("labels and annotations of 1 node (n7)"));
-  SetEnginesBack(2);
+  ReleaseHosts(2);
   api_.Heal();
   executor_.Advance(2min);
   EXPECT_THAT(Events(), Contains(AllOf(HasSubstr("labels and annotations of 22 nodes (n1, n10, "),
                                        HasSubstr("n7 and 2 more)"))));
 }
 
-TEST_F(OperatorTest, EnginesAreSetBackByPodsOnEachNodeBeforeAPolicyGoes) {
+TEST_F(OperatorTest, WhatAgentsLeftOnHostsIsTakenBackByPodsBeforeAPolicyGoes) {
   PutPolicy();
   Start();
   RunAgents();
@@ -786,55 +789,97 @@ TEST_F(OperatorTest, EnginesAreSetBackByPodsOnEachNodeBeforeAPolicyGoes) {
   const json pod = set["spec"]["template"]["spec"];
   const json& container = pod["containers"][0];
   const auto command = [&](const json& words) { return words.dump(); };
-  EXPECT_THAT(command(container["command"]), HasSubstr(R"("--host","--engines","--linger")"));
-  EXPECT_THAT(command(container["readinessProbe"]), HasSubstr(R"("--engines","--check")"));
+  EXPECT_THAT(command(container["command"]), HasSubstr(R"("--host","--keep-state","--linger")"));
+  EXPECT_THAT(command(container["readinessProbe"]), HasSubstr(R"("--keep-state","--check")"));
   EXPECT_EQ(pod["automountServiceAccountToken"], false);
   for (const char* of_agents : {"args", "ports", "livenessProbe", "startupProbe"})
     EXPECT_FALSE(container.contains(of_agents)) << of_agents;
   EXPECT_NE(set["spec"]["selector"]["matchLabels"]["app.kubernetes.io/instance"], "penstock-agent");
   EXPECT_TRUE(IsHeld());
-  SetEnginesBack(1);
+  ReleaseHosts(1);
   PutAgentPod("n2", "x", false);
   api_.Merge(
       "/api/v1/namespaces/gpu-operator/pods/penstock-agent-x",
-      {{"metadata", {{"labels", {{"app.kubernetes.io/instance", "penstock-engine-release"}}}}}});
+      {{"metadata", {{"labels", {{"app.kubernetes.io/instance", "penstock-host-release"}}}}}});
   executor_.Advance(12s);
   EXPECT_THAT(TextAt(Condition("Ready"), "/message"),
-              HasSubstr("the configuration of container engines on 1 of 2 nodes: n2: agent: "
+              HasSubstr("what agents left on the hosts of 1 of 2 nodes: n2: agent: "
                         "CrashLoopBackOff"));
-  SetEnginesBack(2);
+  api_.Merge(kState, {{"status", {{"summary", {{"held", 1}}}}}});
+  EXPECT_NE(api_.Find(kState), nullptr) << "an agent that has not ended would write it again";
+  ReleaseHosts(2);
   executor_.Advance(12s);
   EXPECT_FALSE(IsHeld());
   EXPECT_EQ(api_.Find(kRelease), nullptr);
   EXPECT_EQ(api_.Find(kReleaseMap), nullptr);
-  EXPECT_THAT(Events(), Contains(EndsWith("and the configuration of container engines on 2 of 2 "
-                                          "nodes")));
+  EXPECT_EQ(api_.Find(kState), nullptr);
+  EXPECT_THAT(Events(),
+              Contains(EndsWith("and what agents wrote to 2 nodes (n1, n2), and what "
+                                "agents left on the hosts of 2 of 2 nodes, but for the CDI "
+                                "specifications of 1 node (n1), whose devices are held")));
 }
 
-TEST_F(OperatorTest, ANodeWhoseEngineCannotBeSetBackHoldsAPolicyForAMinuteAndIsNamed) {
+TEST_F(OperatorTest, ANodeThatDoesNotRespondHoldsAPolicyForAMinuteAndIsNamed) {
   PutPolicy();
   Start();
   RunAgents();
+  api_.Merge(kSet, kWaitsForPods);
   DeletePolicy();
   executor_.Advance(3s);
-  SetEnginesBack(1);
+  ReleaseHosts(1);
+  api_.Merge(kRelease, kWaitsForPods);
   PutAgentPod("n2", "x", false);
   api_.Merge(
       "/api/v1/namespaces/gpu-operator/pods/penstock-agent-x",
-      {{"metadata", {{"labels", {{"app.kubernetes.io/instance", "penstock-engine-release"}}}}}});
+      {{"metadata", {{"labels", {{"app.kubernetes.io/instance", "penstock-host-release"}}}}}});
   executor_.Advance(50s);
   EXPECT_TRUE(IsHeld());
   executor_.Advance(25s);
-  EXPECT_FALSE(IsHeld());
-  EXPECT_EQ(api_.Find(kRelease), nullptr);
-  EXPECT_THAT(Events(), Contains(EndsWith("engines on 1 of 2 nodes (n2: agent: CrashLoopBackOff; "
-                                          "`penstock cleanup --host --engines` takes it back on a "
-                                          "node)")));
+  EXPECT_FALSE(IsHeld()) << "its pods of both DaemonSets hold it together";
+  for (const char* path : {kSet, kRelease})
+    EXPECT_EQ(api_.Find(path), nullptr) << "its pod would keep the name from the next policy";
+  EXPECT_EQ(api_.Find(kState), nullptr);
+  EXPECT_THAT(Events(), Contains(HasSubstr(
+                            "the hosts of 1 of 2 nodes (n2: agent: CrashLoopBackOff; "
+                            "`penstock cleanup --host --keep-state` takes it back on a node")));
 }
 
-TEST_F(OperatorTest, EnginesStayWhereAnotherPolicyIsInForceAndAgentsComeBackAtOnce) {
+TEST_F(OperatorTest, ANodeThatDoesNotRespondKeepsNoAgentsFromANewPolicy) {
   PutPolicy();
   Start();
+  RunAgents();
+  api_.Merge(kSet, kWaitsForPods);
+  DeletePolicy();
+  executor_.Advance(3s);
+  PutPolicy("/apis/nvidia.com/v1/clusterpolicies/next");
+  executor_.Advance(30s);
+  EXPECT_FALSE(TextAt(At(kSet), "/metadata/deletionTimestamp").empty());
+  executor_.Advance(40s);
+  EXPECT_TRUE(TextAt(At(kSet), "/metadata/deletionTimestamp").empty());
+  EXPECT_EQ(api_.Find(kRelease), nullptr);
+}
+
+TEST_F(OperatorTest, ADriverThatTakesLongToEndKeepsTheNameOfItsDaemonSet) {
+  const std::string driver =
+      "/apis/apps/v1/namespaces/gpu-operator/daemonsets/nvidia-driver-daemonset-x";
+  Put(driver, {{"kind", "DaemonSet"},
+               {"metadata",
+                {{"finalizers", {"foregroundDeletion"}},
+                 {"labels",
+                  {{"app.kubernetes.io/managed-by", "penstock-operator"},
+                   {"penstock.io/driver-pool", "x"}}}}}});
+  PutPolicy();
+  Start();
+  RunAgents();
+  executor_.Advance(3min);
+  ASSERT_NE(api_.Find(driver), nullptr) << "another one would begin beside it";
+  EXPECT_FALSE(TextAt(At(driver), "/metadata/deletionTimestamp").empty());
+}
+
+TEST_F(OperatorTest, HostsStayWhereAnotherPolicyIsInForceAndAgentsComeBackAtOnce) {
+  PutPolicy();
+  Start();
+  RunAgents();
   DeletePolicy();
   executor_.Advance(3s);
   ASSERT_NE(api_.Find(kRelease), nullptr);
@@ -842,36 +887,26 @@ TEST_F(OperatorTest, EnginesStayWhereAnotherPolicyIsInForceAndAgentsComeBackAtOn
   executor_.Advance(10s);
   EXPECT_EQ(api_.Find(kRelease), nullptr);
   EXPECT_NE(api_.Find(kSet), nullptr);
+  EXPECT_NE(api_.Find(kState), nullptr);
   EXPECT_FALSE(IsHeld());
 }
 
-TEST_F(OperatorTest, EnginesThatAnEarlierPolicyConfiguredAreSetBackWithTheLastOne) {
+// Also where the last policy leaves engines as they are: another one before may have had them
+// configured, and a node may have been given up with it.
+TEST_F(OperatorTest, AnOperatorThatStartsMeanwhileGoesOnTakingBack) {
   PutPolicy();
-  Start();
   api_.Merge(kPolicy, {{"spec", {{"toolkit", {{"enabled", false}}}}}});
-  executor_.Advance(5s);
-  operator_.reset();
   Start();
   DeletePolicy();
   executor_.Advance(3s);
   ASSERT_NE(api_.Find(kRelease), nullptr);
   operator_.reset();
   Start();
-  ASSERT_NE(api_.Find(kRelease), nullptr) << "an operator that starts meanwhile goes on";
+  ASSERT_NE(api_.Find(kRelease), nullptr);
   EXPECT_TRUE(IsHeld());
-  SetEnginesBack(2);
+  ReleaseHosts(2);
   executor_.Advance(12s);
   EXPECT_FALSE(IsHeld());
-}
-
-TEST_F(OperatorTest, WherePoliciesLeaveEnginesAsTheyAreNoneIsSetBack) {
-  PutPolicy();
-  api_.Merge(kPolicy, {{"spec", {{"toolkit", {{"enabled", false}}}}}});
-  Start();
-  DeletePolicy();
-  executor_.Advance(20s);
-  EXPECT_FALSE(IsHeld());
-  EXPECT_THAT(Written(), Not(Contains(HasSubstr("penstock-engine-release"))));
 }
 
 TEST_F(OperatorTest, ANamespaceThatIsBeingDeletedIsSaidAndNotFlooded) {
@@ -881,7 +916,7 @@ TEST_F(OperatorTest, ANamespaceThatIsBeingDeletedIsSaidAndNotFlooded) {
   api_.Merge("/api/v1/namespaces/gpu-operator",
              {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
   api_.ForgetCalls();
-  for (const char* path : {kSet, kMap, kReleaseMap, kService}) api_.Remove(path);
+  for (const char* path : {kSet, kMap, kService}) api_.Remove(path);
   executor_.Advance(20s);
   EXPECT_EQ(State(), "notReady");
   EXPECT_EQ(Condition("Error")["reason"], "ReconcileFailed");
@@ -892,7 +927,7 @@ TEST_F(OperatorTest, ANamespaceThatIsBeingDeletedIsSaidAndNotFlooded) {
                                                 HasSubstr(why))));
   api_.ForgetCalls();
   executor_.Advance(1h);
-  EXPECT_LE(api_.Writes(), 4u * 15u) << "four objects, every five minutes";
+  EXPECT_LE(api_.Writes(), 3u * 15u) << "three objects, every five minutes";
   EXPECT_NE(api_.Find(kClass), nullptr) << "what is not in that namespace stays";
 
   api_.Merge(kPolicy, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
@@ -932,8 +967,8 @@ TEST_F(OperatorTest, ANodeThatIsGoneBeforeTheAnswerAboutItHoldsNoPolicy) {
   }
   api_.Merge(kPolicy, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
   executor_.Advance(20s);
-  SetEnginesBack(2);
-  executor_.Advance(30s);
+  ReleaseHosts(2);
+  executor_.Advance(40s);
   EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), IsEmpty())
       << At(kPolicy)["status"].dump(1);
 }

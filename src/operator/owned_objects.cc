@@ -92,6 +92,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     echoes.erase(name);
     deleted_at.erase(name);
     accepted.erase(name);
+    let_go.erase(name);
     callbacks.changed();
   }
 
@@ -156,7 +157,8 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
           !IsTaken(name) && !Waits(name, object))
         todo.push_back(name);
     for (const std::string& name : names)
-      if (IsExcess(name) && !IsGoing(name) && !Echoes(name, "")) todo.push_back(name);
+      if ((IsOverdue(name) || (IsExcess(name) && !IsGoing(name))) && !Echoes(name, ""))
+        todo.push_back(name);
     Next();
   }
 
@@ -164,7 +166,8 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     if (todo.empty()) return End();
     const std::string name = std::exchange(todo.back(), {});
     todo.pop_back();
-    if (!wanted.contains(name)) return names.contains(name) ? Delete(name) : Next();
+    if (!wanted.contains(name) || IsOverdue(name))
+      return names.contains(name) ? Delete(name) : Next();
     if (kind.leaves_others && Found(name) == nullptr) return Look(name);
     Write(name);
   }
@@ -248,20 +251,25 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     Next();
   }
 
-  /// Pods of a DaemonSet go first, so that no agent runs after what it uses is gone.
+  /// Pods of a DaemonSet go first, so that no agent runs after what it uses is gone; but those that
+  /// a node that does not respond keeps would hold the name, too, of which there may be another one
+  /// by then.
   void Delete(const std::string& name) {
     ++writes;
     repeated.Forget(name);
+    const bool is_overdue = IsOverdue(name);
+    const bool pods_first = kind.kind == "DaemonSet" && !is_overdue && !let_go.contains(name);
     ApiCall call = protocol::kube::Delete(kind.resource, space, name);
-    call.query["propagationPolicy"] = kind.kind == "DaemonSet" ? "Foreground" : "Background";
+    call.query["propagationPolicy"] = pods_first ? "Foreground" : "Background";
     api.Do(std::move(call),
-           base::IfAlive(this, [name](State& self, const Result<ApiResponse>& answer) {
+           base::IfAlive(this, [name, is_overdue](State& self, const Result<ApiResponse>& answer) {
              const bool gone = !answer.ok() && answer.error().code() == Code::kNotFound;
              if (!answer.ok() && !gone) {
                self.Failed(name, answer.error());
              } else {
                base::Log(base::kInfo, "object deleted", {{"kind", self.kind.kind}, {"name", name}});
                self.Deleted(name);
+               if (is_overdue) self.let_go.insert(name);
                self.echoes[name] = {"", "", self.Now()};
              }
              self.Next();
@@ -314,6 +322,18 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     return IsGoing(name) && at != deleted_at.end() && Now() - at->second >= kDeleting;
   }
 
+  /// Whether its pods were waited for long enough. A driver may take longer to be unloaded, and
+  /// none may begin beside it.
+  bool IsOverdue(const std::string& name) const {
+    const auto at = deleted_at.find(name);
+    if (kind.kind != "DaemonSet" || !IsGoing(name) || at == deleted_at.end() ||
+        let_go.contains(name) || IsDriverSet(*Found(name)))
+      return false;
+    const base::Duration left = at->second + kDeleting - Now();
+    if (left > 0s) callbacks.due_after(left);
+    return left <= 0s;
+  }
+
   bool AllAgrees() const {
     const bool there = std::ranges::all_of(wanted, [this](const auto& one) {
       return Agrees(one.first, one.second) || taken.contains(one.first);
@@ -337,6 +357,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
   std::map<std::string, Echo> echoes;
   std::map<std::string, Json> accepted;  // content after our last write
   std::map<std::string, base::TimePoint> deleted_at;
+  std::set<std::string> let_go;                  // whose pods are not waited for
   std::set<std::string> policies;                // by uid
   std::map<std::string, base::TimePoint> taken;  // wanted, and when someone else's was seen last
   RepeatedWrites repeated;
@@ -366,6 +387,9 @@ void OwnedObjects::Want(std::map<std::string, Json> objects,
   });
 }
 void OwnedObjects::SetPolicies(std::set<std::string> uids) { state_->policies = std::move(uids); }
+void OwnedObjects::LetGo(const std::string& name) {
+  if (state_->names.contains(name)) state_->let_go.insert(name);
+}
 void OwnedObjects::Reconcile(std::function<void(Status)> done) {
   state_->Reconcile(std::move(done));
 }

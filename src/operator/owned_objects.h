@@ -36,6 +36,10 @@ class OwnedObjects {
   void Want(std::map<std::string, nlohmann::json> objects,
             std::function<bool(const nlohmann::json& object)> keep = {});
 
+  /// A DaemonSet that is not wanted then goes without its pods: nodes that do not respond would
+  /// hold it. It also does after a minute, unless it is that of a driver.
+  void LetGo(const std::string& name);
+
   /// Sets the uids of the policies. Of the kinds of which OwnedKind::leaves_others, an object
   /// without the operator's label is written where a policy controls it, as the operator made it
   /// that this one replaces, or where it has fields of this one. Others stay, and are problems().

@@ -1,5 +1,6 @@
 // Reads the pods of a DaemonSet of the operator while they are not as wanted, to say why: those of
-// agents while a roll-out does not get on, and those that set container engines back.
+// agents while a roll-out does not get on, and those that take back what agents left on their
+// hosts.
 #pragma once
 
 #include <functional>

@@ -112,6 +112,27 @@ def state_of(policy: dict) -> str:
     return "" if status.get("state") == "ready" and seen != [policy["metadata"]["generation"]] else status.get("state", "")
 
 
+def taken_back(fleet: Fleet) -> list[str]:
+    """Events about policies that have gone, which are written afterwards."""
+    return [one["message"] for one in fleet.get("events", "-A")["items"] if one["reason"] == "TakenBack"]
+
+
+def written_by_agents(fleet: Fleet) -> list[str]:
+    """What is left of that in the API server."""
+    left = [f"NodeState {one['metadata']['name']}" for one in fleet.get("nodestates")["items"]]
+    for node in fleet.get("nodes")["items"]:
+        managers = [entry["manager"] for entry in node["metadata"]["managedFields"] if entry["manager"] in ("penstock-labels", "penstock-condition")]
+        conditions = [one["type"] for one in node["status"]["conditions"] if one["type"].startswith("penstock.io/")]
+        left += [f"{node['metadata']['name']}: {one}" for one in managers + conditions]
+    return left
+
+
+def files_of_agents(node) -> list[str]:
+    """By which engines and other programs know what the node has."""
+    files = node.run("sh", "-c", "cd /var/run/cdi && ls penstock-* k8s.device-plugin.* 2>/dev/null; ls /run/nvidia/validations/*-ready 2>/dev/null; true").stdout
+    return files.split()
+
+
 def leader(fleet: Fleet, namespace: str = NAMESPACE) -> str:
     """The pod of the operator that leads."""
     return fleet.get("lease", "penstock-operator", "-n", namespace)["spec"].get("holderIdentity", "").rpartition("_")[0]

@@ -14,7 +14,7 @@ import yaml
 from actors import GPU, wait_for
 from driver_containers import BareNode
 from fleet import ACCELERATORS, MACHINE, ROOT, Fleet
-from operators import DEFINITIONS, MONITOR, UPGRADES, cluster_policy, delete_policies, leader, state_of
+from operators import DEFINITIONS, MONITOR, UPGRADES, cluster_policy, delete_policies, leader, state_of, taken_back, written_by_agents
 from test_install import ours
 
 NAMESPACE = RELEASE = "gpu-operator"
@@ -183,6 +183,9 @@ def test_helm_uninstall_leaves_nothing(chart, fleet, measure):
     with measure("helm uninstall gpu-operator"):
         chart.helm("uninstall", "--namespace", NAMESPACE, RELEASE, "--wait", "--timeout", "240s")
     wait_nothing_left(fleet)
+    assert not written_by_agents(fleet)
+    # The operator has done its part before it went.
+    wait_for(lambda: any("what agents left on the hosts of 4 of 4 nodes" in message for message in taken_back(fleet)), 60, "the Event", lambda: taken_back(fleet))
     # The definitions stay, as with NVIDIA's chart.
     assert fleet.kubectl("get", "crd", "clusterpolicies.nvidia.com", "nodestates.penstock.io").returncode == 0
 

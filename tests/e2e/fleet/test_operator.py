@@ -7,8 +7,8 @@ import time
 import pytest
 import yaml
 from actors import GPU, wait_for
-from fleet import NAMESPACE, ROOT
-from operators import MONITOR, NATIVE, OPERATOR, SAMPLES, UPGRADES, cluster_policy, running_operator
+from fleet import NAMESPACE, ROOT, pod_on
+from operators import MONITOR, NATIVE, OPERATOR, SAMPLES, UPGRADES, cluster_policy, files_of_agents, running_operator, taken_back, written_by_agents
 from witnesses import OURS as AGENTS_TOO
 
 sys.path.append(str(ROOT / "tests/support"))
@@ -331,9 +331,27 @@ def test_an_api_server_that_dies_does_not_end_the_operator(ready, fleet):
 
 
 def test_deleted_policies_leave_nothing_of_the_operator(ready, fleet):
+    # Its containers end and start again; those of n1 alone need the specifications.
+    fleet.wait_offered()
+    fleet.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "holder", "labels": {"app": "holder"}}, "spec": pod_on("n1", "exec sleep 25")})
+    fleet.wait_held("holder")
+    wait_for(lambda: all(files_of_agents(node) for node in fleet.nodes.values()) and written_by_agents(fleet), 60, "the agents to have written what is taken back")
     ready.delete("penstocks", "simulated", "--timeout=60s")
     ready.delete("clusterpolicies", "cluster-policy", "--timeout=120s")
     assert not fleet.kubectl("get", "daemonset,configmap,service", *SELECTED).stdout
+    assert not written_by_agents(fleet), written_by_agents(fleet)
+    left = {name: files_of_agents(node) for name, node in fleet.nodes.items() if files_of_agents(node)}
+    assert list(left) == ["n1"] and not [file for file in left["n1"] if file.endswith("-ready")], left
+    said = "what agents wrote to 4 nodes (n1, n2, n3, n4), and what agents left on the hosts of 4 of 4 nodes, but for the CDI specifications of 1 node (n1), whose " \
+        "devices are held"
+    wait_for(lambda: any(said in message for message in taken_back(fleet)), 60, "the Event about what was taken back", lambda: taken_back(fleet))
+
+    def started() -> int:
+        status = fleet.get("pod", "holder")["status"]["containerStatuses"][0]
+        return status["restartCount"] if "running" in status["state"] else -1
+    before = fleet.get("pod", "holder")["status"]["containerStatuses"][0]["restartCount"]
+    wait_for(lambda: started() > before, 120, "the container that holds a GPU to start again", lambda: fleet.kubectl("describe", "pod", "holder").stdout)
+    fleet.clear()
     # The garbage collector learns late of pods that were created just before.
     wait_for(lambda: not fleet.kubectl("get", "pods", *SELECTED).stdout, 180, "the agents' pods to be gone", every=0.5)
     assert not fleet.kubectl("get", "runtimeclass", "-l", "app.kubernetes.io/managed-by=penstock-operator", "-o", "name").stdout

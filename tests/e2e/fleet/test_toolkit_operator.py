@@ -1,11 +1,13 @@
 """The toolkit's fields of a ClusterPolicy on a node whose containerd injects no CDI devices, as its own default is: the agent configures the engine, and pods of the RuntimeClass
 get their GPU."""
+import os
 import re
+import signal
 
 import pytest
 from actors import DEBIAN, GPU, wait_for
 from fleet import NAMESPACE, WITHOUT_CDI
-from operators import NATIVE, cluster_policy, running_operator
+from operators import NATIVE, cluster_policy, running_operator, taken_back, written_by_agents
 
 CLASS, FOLDER, SOCKET, CONFIG = "gpu-containers", "/opt/container-programs", "/run/containerd/containerd.sock", "/etc/containerd/config.toml"
 SHOW, LABEL = f"cat {CONFIG} /etc/containerd/conf.d/*.toml 2>/dev/null || true", "nvidia.com/gpu.deploy.container-toolkit"
@@ -56,11 +58,6 @@ def answers(operator) -> str:
     return operator.condition("Ready").get("message", "") + str(operator.policy()["status"]["conditions"])
 
 
-def taken_back(fleet) -> list[str]:
-    """Events about policies that have gone, which are written afterwards."""
-    return [one["message"] for one in fleet.get("events", "-A")["items"] if one["reason"] == "TakenBack"]
-
-
 def test_a_pod_of_the_runtime_class_gets_its_gpu_where_the_engine_was_configured_by_the_policy(operator, node, fleet):
     before = node.run("cat", CONFIG).stdout
     fleet.kubectl("label", "node", node.name, f"{LABEL}=false", "--overwrite")
@@ -101,28 +98,32 @@ def test_a_pod_of_the_runtime_class_gets_its_gpu_where_the_engine_was_configured
     assert configured() == before
     assert fleet.kubectl("get", "runtimeclass", CLASS, check=False).returncode != 0
     assert not node.agents(), node.processes()
-    left = fleet.get("daemonsets", "-n", NAMESPACE)["items"] + fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/instance=penstock-engine-release")["items"]
-    assert not left, left
-    wait_for(lambda: any(f"container engines on {len(fleet.nodes)} of {len(fleet.nodes)} nodes" in message for message in taken_back(fleet)), 60,
+    assert not fleet.get("daemonsets", "-n", NAMESPACE)["items"]
+    wait_for(lambda: not fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/instance=penstock-host-release")["items"], 60, "the release's pods to end")
+    wait_for(lambda: any(f"what agents left on the hosts of {len(fleet.nodes)} of {len(fleet.nodes)} nodes" in message for message in taken_back(fleet)), 60,
              "the Event to count the nodes", lambda: taken_back(fleet))
 
 
-def test_a_node_that_is_gone_holds_the_deletion_for_a_minute_and_is_named(operator, node, fleet):
+def test_a_node_that_is_gone_holds_the_deletion_for_a_minute_and_is_named(operator, node, fleet, measure):
     def configured(one) -> bool:
         return "penstock-runtime" in one.run("sh", "-c", f"cat {CONFIG} /etc/containerd/conf.d/*.toml 2>/dev/null", check=False).stdout
     operator.apply(native(), cluster_policy())
     operator.wait_state("ready", 240)
     wait_for(lambda: all(configured(one) for one in fleet.nodes.values()), 120, "the engines to be configured")
     fleet.cluster.kill("kubelet", node=3)
+    os.kill(fleet.nodes["n3"].agent(), signal.SIGKILL)  # it would write again what is taken back
     try:
-        for kind in ("clusterpolicies", "penstocks"):
-            fleet.kubectl("delete", kind, "--all", "-n", NAMESPACE, "--timeout=180s")
+        with measure("the last policy deleted, with a node that is gone"):
+            for kind in ("clusterpolicies", "penstocks"):
+                fleet.kubectl("delete", kind, "--all", "-n", NAMESPACE, "--timeout=180s")
         assert [name for name, one in fleet.nodes.items() if configured(one)] == ["n3"]
-        wait_for(lambda: any("n3: " in message and "`penstock cleanup --host --engines`" in message for message in taken_back(fleet)), 60,
+        assert not fleet.get("daemonsets", "-n", NAMESPACE)["items"], "their names are the next policy's, whatever n3 still has"
+        wait_for(lambda: any("n3: " in message and "`penstock cleanup --host --keep-state`" in message for message in taken_back(fleet)), 60,
                  "the Event to name n3", lambda: taken_back(fleet))
+        assert not written_by_agents(fleet), "n3 is gone, its Node is not"
     finally:
         fleet.cluster.start("kubelet", node=3)
     wait_for(lambda: not fleet.nodes["n3"].agents(), 120, "the agent of n3 to have ended")
     gone = fleet.nodes["n3"]
-    gone.run(gone.programs / "penstock", "cleanup", "--host", "--engines")
+    gone.run(gone.programs / "penstock", "cleanup", "--host", "--keep-state")
     assert not configured(gone)

@@ -24,7 +24,7 @@ constexpr char kExamples[] =
 penstock cleanup --cluster               # labels and objects of all nodes, after the chart or the manifest was deleted
 penstock cleanup --cluster --node gpu-1  # of one node that Penstock no longer serves
 penstock cleanup --host                  # on one machine: what its agent left in its folders
-penstock cleanup --host --engines        # on one machine: what its agent changed in container engines)";
+penstock cleanup --host --keep-state     # ... but what a later agent goes on with, as when the last policy is deleted)";
 
 constexpr char kKubectlExamples[] =
     R"(kubectl penstock cleanup --dry-run     # what would be removed
@@ -99,8 +99,8 @@ base::Result<CleanupOutcome> CleanOnceAgentEnded(const api::NodeConfig& config,
                                                  const CleanupOptions& options) {
   const auto end = std::chrono::steady_clock::now() + kAgentEndsWithin;
   while (true) {
-    auto outcome = options.engines ? CleanEngines(config, options.dry_run)
-                                   : CleanHost(config, options.dry_run);
+    auto outcome = options.keep_state ? CleanSeen(config, options.dry_run)
+                                      : CleanHost(config, options.dry_run);
     const bool busy = !outcome.ok() && outcome.error().code() == Code::kFailedPrecondition;
     if (!busy || std::chrono::steady_clock::now() >= end) return outcome;
     std::this_thread::sleep_for(100ms);
@@ -117,7 +117,7 @@ int OnHost(const Common& common, const CleanupOptions& options) {
   const auto config = Resolve(common.settings);
   if (!config.ok()) return Fail(config.error().message());
   if (options.check) {
-    const auto left = options.engines ? EnginesOnHost(*config) : LeftOnHost(*config);
+    const auto left = options.keep_state ? SeenOnHost(*config) : LeftOnHost(*config);
     for (const std::string& one : left) std::cerr << "left: " << one << "\n";
     return left.empty() ? 0 : 1;
   }
@@ -174,8 +174,9 @@ Verb CleanupVerb(const Common& common, const std::string& program) {
           .Excludes({"--cluster", "--host"}),
       Value("--release", &options->release, "NAMESPACE/NAME", "with --policies: the helm release")
           .Needs({"--policies"}),
-      Flag("--engines", &options->engines,
-           "with --host: only what was changed in the configuration of container engines")
+      Flag("--keep-state", &options->keep_state,
+           "with --host: keep what a later agent goes on with (what pods hold, divisions, usage "
+           "records), programs, and CDI specifications while devices are held")
           .Needs({"--host"}),
       Flag("--linger", &options->linger, "with --host: when done, wait for SIGINT or SIGTERM")
           .Needs({"--host"}),

@@ -27,7 +27,7 @@ struct CleanupOptions {
   bool crds = false;            ///< ... and the CRDs, with all their objects
   bool linger = false;          ///< on the host: when done, wait to be terminated
   bool check = false;           ///< on the host: only report whether something is left
-  bool engines = false;         ///< on the host: nothing but the engines' configuration
+  bool keep_state = false;      ///< on the host: what an agent keeps for its successor stays
 };
 
 /// What was removed (one sentence each), remarks, and failures.
@@ -55,11 +55,14 @@ std::vector<std::string> LeftOnHost(const api::NodeConfig& config);
 /// where an agent runs; the error names its process.
 base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_run);
 
-/// Returns the files in which it is recorded what Penstock changed in container engines.
-std::vector<std::string> EnginesOnHost(const api::NodeConfig& config);
+/// Returns what others see of an agent that has ended: its record of what it changed in container
+/// engines, the files by which other programs wait for the node, its labels for NFD, and its CDI
+/// specifications, unless devices are held: containers that hold them start again only with these.
+std::vector<std::string> SeenOnHost(const api::NodeConfig& config);
 
-/// Sets the container engines back alone: what an agent keeps for its successor stays. Errors as
-/// above.
-base::Result<CleanupOutcome> CleanEngines(const api::NodeConfig& config, bool dry_run);
+/// Removes these, and starts what an agent has stopped of the host's services. What it keeps for
+/// its successor stays, and so do its programs: `penstock-runtime` ends the containers that it
+/// started. Errors as above.
+base::Result<CleanupOutcome> CleanSeen(const api::NodeConfig& config, bool dry_run);
 
 }  // namespace penstock::app

@@ -12,6 +12,7 @@
 #include "app/stopped_services.h"
 #include "backend/all.h"
 #include "node/cdi/folder.h"
+#include "node/ledger/checkpoint.h"
 #include "node/usage/record_files.h"
 #include "os/core/file.h"
 #include "os/lock_file.h"
@@ -36,7 +37,32 @@ std::vector<std::string> OwnSpecifications(const std::string& folder) {
     kinds.insert(std::string(dialect->cdi_kind()));
     for (const device::CdiClass& one : dialect->CdiClasses()) kinds.insert(one.kind);
   }
-  return node::cdi::OwnFiles(os::ListDirectory(folder).value_or({}), kinds);
+  std::vector<std::string> files =
+      node::cdi::OwnFiles(os::ListDirectory(folder).value_or({}), kinds);
+  for (std::string& file : files) file.insert(0, folder + "/");
+  return files;
+}
+
+/// Whether devices were held when the agent ended, as its NodeState says, too; also where its
+/// record cannot be read.
+bool AreDevicesHeld(const api::NodeConfig& config) {
+  const std::string path = config.paths.state_dir + "/ledger.json";
+  const auto text = os::ReadFile(path, node::ledger::kMaxCheckpointBytes);
+  if (!text.ok()) return text.error().code() != base::Code::kNotFound;
+  const auto leases = node::ledger::DecodeCheckpoint(
+      *text, os::ReadBootId(config.paths.proc_root).value_or(""), path);
+  return !leases.ok() || !leases->empty();
+}
+
+/// The files by which engines and NFD know what the node has.
+std::vector<std::string> Announcements(const api::NodeConfig& config) {
+  std::vector<std::string> files;
+  if (!config.labels.features_file.empty() && os::Exists(config.labels.features_file))
+    files.push_back(config.labels.features_file);
+  if (!AreDevicesHeld(config))
+    for (std::string& file : OwnSpecifications(config.paths.cdi_root))
+      files.push_back(std::move(file));
+  return files;
 }
 
 /// A container with process ids of its own, whose first process is this one: it sees no file of the
@@ -57,7 +83,7 @@ void UndoEngines(const api::NodeConfig& config, CleanupOutcome& outcome) {
       outcome.failures.push_back(
           "Penstock's lines in " + install.config + " (" + install.name +
           ") stay: this container does not see the machine's files (hostPID); "
-          "`penstock cleanup --host --engines` on the machine removes them");
+          "`penstock cleanup --host --keep-state` on the machine removes them");
       continue;
     }
     protocol::engine::SeeAsTheMachine(install, config.paths.proc_root);
@@ -133,8 +159,7 @@ std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
     add(config.paths.state_dir + "/" + name);
   for (const std::string& file : node::usage::RecordFiles(OwnRecords(config)).List()) add(file);
   if (!config.labels.features_file.empty()) add(config.labels.features_file);
-  for (const std::string& file : OwnSpecifications(config.paths.cdi_root))
-    add(config.paths.cdi_root + "/" + file);
+  for (const std::string& file : OwnSpecifications(config.paths.cdi_root)) add(file);
   if (!config.cdi.install.empty())
     for (const char* program : {"penstock-hook", "penstock-runtime", "penstock-probe"})
       add(config.cdi.install + "/" + program);
@@ -163,6 +188,23 @@ std::vector<std::string> ReadyFiles(const api::NodeConfig& config) {
   return files;
 }
 
+void RemoveFile(const std::string& file, bool reported, CleanupOutcome& outcome) {
+  if (::unlink(file.c_str()) == 0) {
+    if (reported) outcome.removed.push_back(file);
+  } else if (errno != ENOENT) {
+    outcome.failures.push_back(base::ErrnoError(errno, "remove " + file).message());
+  }
+}
+
+/// The files in which it is recorded what was changed in container engines.
+std::vector<std::string> EngineJournals(const api::NodeConfig& config) {
+  std::vector<std::string> left;
+  const std::string journals = config.paths.state_dir + "/engines";
+  for (const std::string& journal : os::ListDirectory(journals).value_or({}))
+    if (journal.ends_with(".json")) left.push_back(journals + "/" + journal);
+  return left;
+}
+
 /// Not through a link that another user has put in the folder's place.
 void RemoveReadyFiles(const api::NodeConfig& config, CleanupOutcome& outcome) {
   const auto files = ReadyFiles(config);
@@ -181,26 +223,32 @@ void RemoveReadyFiles(const api::NodeConfig& config, CleanupOutcome& outcome) {
 std::vector<std::string> LeftOnHost(const api::NodeConfig& config) {
   auto left = Files(config, true);
   for (const std::string& file : ReadyFiles(config)) left.push_back(file);
-  for (const std::string& journal : EnginesOnHost(config)) left.push_back(journal);
+  for (const std::string& journal : EngineJournals(config)) left.push_back(journal);
   return left;
 }
 
-std::vector<std::string> EnginesOnHost(const api::NodeConfig& config) {
-  std::vector<std::string> left;
-  const std::string journals = config.paths.state_dir + "/engines";
-  for (const std::string& journal : os::ListDirectory(journals).value_or({}))
-    if (journal.ends_with(".json")) left.push_back(journals + "/" + journal);
+std::vector<std::string> SeenOnHost(const api::NodeConfig& config) {
+  std::vector<std::string> left = EngineJournals(config);
+  for (const auto& files : {ReadyFiles(config), Announcements(config)})
+    left.insert(left.end(), files.begin(), files.end());
   return left;
 }
 
-base::Result<CleanupOutcome> CleanEngines(const api::NodeConfig& config, bool dry_run) {
+base::Result<CleanupOutcome> CleanSeen(const api::NodeConfig& config, bool dry_run) {
   CleanupOutcome outcome;
   if (dry_run) {
-    outcome.removed = EnginesOnHost(config);
+    outcome.removed = SeenOnHost(config);
     return outcome;
   }
   ASSIGN(const auto lock, LockAgentsOut(config));
   UndoEngines(config, outcome);
+  const std::size_t failures = outcome.failures.size();
+  StartServices(config, outcome);
+  // A later agent would start them again, also where someone has stopped them meanwhile.
+  if (outcome.failures.size() == failures)
+    RemoveFile(StoppedServicesPath(config.paths.state_dir), false, outcome);
+  RemoveReadyFiles(config, outcome);
+  for (const std::string& file : Announcements(config)) RemoveFile(file, true, outcome);
   return outcome;
 }
 
@@ -223,12 +271,7 @@ base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_r
   for (const std::string& file : Files(config, has_folder)) {
     if (file == lock_path)
       remove_folder(config.cdi.install);  // removing the lock completes the removal
-    const bool reported = file != lock_path || locked_before;
-    if (::unlink(file.c_str()) == 0) {
-      if (reported) outcome.removed.push_back(file);
-    } else if (errno != ENOENT) {
-      outcome.failures.push_back(base::ErrnoError(errno, "remove " + file).message());
-    }
+    RemoveFile(file, file != lock_path || locked_before, outcome);
   }
   // Keeps mount points and folders that contain other files.
   for (const std::string& folder :

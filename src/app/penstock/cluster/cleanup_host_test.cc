@@ -6,8 +6,10 @@
 #include "app/penstock/cluster/cleanup.h"
 #include "app/stopped_services.h"
 #include "base/core/testing/must.h"
+#include "node/ledger/checkpoint.h"
 #include "os/core/file.h"
 #include "os/lock_file.h"
+#include "os/process/process.h"
 #include "os/testing/temporary_folder.h"
 #include "protocol/engine/apply/engine_configurator.h"
 
@@ -48,6 +50,12 @@ class CleanHostTest : public testing::Test {
     LockMode(0600);
     folder_.Write("features.d/penstock", "nvidia.com/gpu.count=8\n");
     folder_.Write("validations/driver-ready", "");
+  }
+
+  std::string Ledger(std::vector<node::ledger::Lease> leases) const {
+    node::ledger::Snapshot snapshot;
+    snapshot.leases = std::move(leases);
+    return EncodeCheckpoint(snapshot, os::ReadBootId(config_.paths.proc_root).value_or(""));
   }
 
   void LockMode(int mode) {
@@ -122,8 +130,9 @@ TEST_F(CleanHostTest, TouchesNothingWhileAnAgentRuns) {
   EXPECT_EQ(LeftOnHost(config_).size(), 23u);
 }
 
-TEST_F(CleanHostTest, SetsEnginesBackAlone) {
+TEST_F(CleanHostTest, KeepsWhatALaterAgentGoesOnWithAndTakesBackWhatOthersSee) {
   AgentWasHere();
+  folder_.Write("state/ledger.json", Ledger({}));
   SeeTheMachinesFiles();
   protocol::engine::EngineInstall docker = Must(protocol::engine::RecipeOf("docker"));
   docker.config = folder_ / "daemon.json";
@@ -133,18 +142,42 @@ TEST_F(CleanHostTest, SetsEnginesBackAlone) {
   Must(protocol::engine::Configure(
       docker, {.desired = {.cdi = true}, .state_dir = config_.paths.state_dir}, nullptr));
   EXPECT_THAT(Must(os::ReadFile(docker.config)), HasSubstr("cdi"));
-  ASSERT_EQ(EnginesOnHost(config_).size(), 1u);
-  EXPECT_EQ(Must(CleanEngines(config_, true)).removed, EnginesOnHost(config_));
+  const auto seen = SeenOnHost(config_);
+  EXPECT_THAT(seen,
+              testing::UnorderedElementsAre(
+                  HasSubstr("/state/engines/"), folder_ / "validations/driver-ready",
+                  folder_ / "features.d/penstock", folder_ / "cdi/penstock-nvidia.com-gpu.json",
+                  folder_ / "cdi/k8s.device-plugin.nvidia.com-gpu.json",
+                  folder_ / "cdi/k8s.device-plugin.nvidia.com-gds.json"));
+  EXPECT_EQ(Must(CleanSeen(config_, true)).removed, seen);
   {
     const auto lock = Must(os::LockFile::Take(config_.paths.run_dir + "/agent.lock"));
-    EXPECT_EQ(CleanEngines(config_, false).error().code(), base::Code::kFailedPrecondition);
+    EXPECT_EQ(CleanSeen(config_, false).error().code(), base::Code::kFailedPrecondition);
   }
-  const auto outcome = Must(CleanEngines(config_, false));
+  const auto outcome = Must(CleanSeen(config_, false));
   EXPECT_THAT(outcome.failures, IsEmpty());
   EXPECT_THAT(outcome.removed, Contains(HasSubstr(docker.config)));
   EXPECT_EQ(Must(os::ReadFile(docker.config)), "{}\n");
-  EXPECT_THAT(EnginesOnHost(config_), IsEmpty());
-  EXPECT_EQ(LeftOnHost(config_).size(), 23u) << "what an agent keeps for the next one";
+  EXPECT_THAT(SeenOnHost(config_), IsEmpty());
+  for (const char* kept : {"ledger.json", "parts.json", "usage/usage-000001.jsonl",
+                           "bin/penstock-runtime", "bin/penstock-hook"})
+    EXPECT_TRUE(os::Exists(folder_ / (std::string("state/") + kept))) << kept;
+  EXPECT_THAT(Must(CleanSeen(config_, false)).removed, IsEmpty());
+}
+
+TEST_F(CleanHostTest, SpecificationsStayWhileDevicesAreHeld) {
+  AgentWasHere();
+  for (const std::string& text :
+       {Ledger({{.id = "a", .allocator = "kubelet"}}), std::string("{half")}) {
+    folder_.Write("state/ledger.json", text);
+    Must(CleanSeen(config_, false));
+    EXPECT_TRUE(os::Exists(folder_ / "cdi/penstock-nvidia.com-gpu.json")) << text;
+    EXPECT_FALSE(os::Exists(folder_ / "features.d/penstock"));
+    EXPECT_THAT(SeenOnHost(config_), IsEmpty()) << "a pod would never be ready";
+  }
+  std::filesystem::remove(folder_ / "state/ledger.json");
+  Must(CleanSeen(config_, false));
+  EXPECT_FALSE(os::Exists(folder_ / "cdi/penstock-nvidia.com-gpu.json"));
 }
 
 TEST_F(CleanHostTest, ForgetsNoEngineWhoseFilesItDoesNotSee) {
@@ -159,10 +192,10 @@ TEST_F(CleanHostTest, ForgetsNoEngineWhoseFilesItDoesNotSee) {
   Must(protocol::engine::Configure(
       docker, {.desired = {.cdi = true}, .state_dir = config_.paths.state_dir}, nullptr));
   std::filesystem::remove(docker.config);
-  for (const auto& clean : {CleanEngines, CleanHost})
+  for (const auto& clean : {CleanSeen, CleanHost})
     EXPECT_THAT(Must(clean(config_, false)).failures,
-                ElementsAre(AllOf(HasSubstr(docker.config), HasSubstr("--host --engines"))));
-  EXPECT_EQ(EnginesOnHost(config_).size(), 1u);
+                ElementsAre(AllOf(HasSubstr(docker.config), HasSubstr("--host --keep-state"))));
+  EXPECT_THAT(SeenOnHost(config_), Contains(HasSubstr("state/engines/")));
 }
 
 /// A service manager in whose place a script writes what it is asked.
@@ -196,6 +229,16 @@ TEST_F(CleanHostServices, StartsWhatAnAgentHasStoppedInTheReverseOrder) {
               testing::ElementsAre("b.service was started again", "a.service was started again"));
   EXPECT_THAT(outcome.failures, testing::ElementsAre(HasSubstr("broken.service was stopped")));
   EXPECT_THAT(LeftOnHost(config_), IsEmpty());
+}
+
+TEST_F(CleanHostServices, StartsThemAlsoWhereAnotherAgentMayFollowWhichDoesNotDoItAgain) {
+  Stopped("this", {"broken.service"});
+  EXPECT_THAT(Must(CleanSeen(config_, false)).failures, testing::SizeIs(1));
+  EXPECT_TRUE(os::Exists(folder_ / "state/services.json")) << "a later agent tries it";
+  Stopped("this", {"a.service"});
+  Must(CleanSeen(config_, false));
+  EXPECT_THAT(Asked(), HasSubstr("start -- a.service"));
+  EXPECT_FALSE(os::Exists(folder_ / "state/services.json"));
 }
 
 TEST_F(CleanHostServices, StartsNothingThatAnotherBootHasStarted) {

@@ -166,8 +166,9 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
       return store.Patch(*place, call.content_type, body, manager, IsTrue(call, "force"), dry_run);
     if (call.method == "PUT") return store.Replace(*place, std::move(body), manager);
     if (call.method == "DELETE") {
-      const bool foreground = ValueOf(call, "propagationPolicy") == "Foreground";
-      return store.Delete(*place, {UidIn(body), dry_run, foreground});
+      const std::string dependents = ValueOf(call, "propagationPolicy");
+      return store.Delete(
+          *place, {UidIn(body), dry_run, dependents == "Foreground", dependents == "Background"});
     }
     if (call.method == "POST" && place->subresource == "eviction") {
       place->subresource.clear();

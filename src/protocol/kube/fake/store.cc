@@ -464,6 +464,17 @@ Reply Store::Delete(const Place& place, const Deletion& deletion) {
   const Reply done = {200, Json{{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Success"}}};
   if (deletion.dry_run) return done;
   if (place.collection == kNamespaces) return Terminate(place, found->second);
+  // Also of an object that waits for its dependents since an earlier deletion
+  // (registry/generic/registry/store.go, deletionFinalizersForGarbageCollection).
+  if (deletion.background) {
+    Json finalizers = FinalizersOf(object);
+    if (std::erase_if(finalizers.get_ref<Json::array_t&>(),
+                      [](const Json& one) { return one == "foregroundDeletion"; }) > 0 &&
+        finalizers.empty()) {
+      Erase(place);
+      return done;
+    }
+  }
   if (IsMarked(object)) return {200, Described(found->second)};
   const bool held = !FinalizersOf(object).empty();
   const std::int64_t grace = GraceOf(place, object);

@@ -55,7 +55,7 @@ std::string Named(const Place& place);
 /// What a DELETE asks for.
 struct Deletion {
   std::string uid;  ///< only if the object has it; empty: in any case
-  bool dry_run = false, foreground = false;
+  bool dry_run = false, foreground = false, background = false;
 };
 
 struct Change {

@@ -1,0 +1,254 @@
+// A Node's managed fields say whose its labels are. They are as large as all the rest of its
+// metadata, so the watch leaves them out, and here they are read once.
+#include "operator/agent_traces.h"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "api/node_state.h"
+#include "base/lifetime.h"
+#include "base/log.h"
+#include "operator/json_values.h"
+#include "operator/names.h"
+#include "protocol/kube/work_queue.h"
+
+namespace penstock::cluster {
+
+using protocol::kube::ApiCall;
+using protocol::kube::ApiResponse;
+using protocol::kube::WorkQueue;
+
+namespace {
+
+// Names that agents have (src/adapter/cluster). A manager's name is chosen by who writes, and only
+// what this one alone owns goes.
+constexpr std::string_view kLabelsManager = "penstock-labels",
+                           kConditionManager = "penstock-condition",
+                           kReadyCondition = "penstock.io/AcceleratorsReady";
+constexpr const char* kPage = "50";  // whoever may write Nodes can make each 1 MiB large
+constexpr char kTheNodes[] = "nodes", kTheReports[] = "nodestates";
+
+const protocol::kube::Resource kTracedNodes{"", "v1", "nodes"};
+/// As that of the labels (NodeMarker).
+constexpr WorkQueue::Options kTracePace{.per_second = 400, .burst = 100, .at_once = 8};
+
+const protocol::kube::Resource& NodeStates() {
+  static const protocol::kube::Resource kind{std::string(api::kNodeStateGroup),
+                                             std::string(api::kNodeStateVersion),
+                                             std::string(api::kNodeStatePlural)};
+  return kind;
+}
+
+/// The server then removes the fields that this manager alone owns. The uid prevents the apply from
+/// creating a Node that was just deleted.
+ApiCall WithoutLabels(const std::string& node, const std::string& uid) {
+  return protocol::kube::Apply(
+      kTracedNodes, "",
+      {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", node}, {"uid", uid}}}},
+      kLabelsManager);
+}
+
+ApiCall WithoutCondition(const std::string& node, const std::string& uid) {
+  const Json patch = {
+      {"metadata", {{"uid", uid}}},
+      {"status",
+       {{"conditions", Json::array({{{"$patch", "delete"}, {"type", kReadyCondition}}})}}}};
+  return protocol::kube::Patch(kTracedNodes, "", node, protocol::kube::kStrategicMergePatch, patch,
+                               kManager, "status");
+}
+
+/// Whether the Node was deleted meanwhile, or is another one by now, with which no agent of ours
+/// had to do.
+bool IsGone(const Error& why) {
+  const auto mentions = [&why](std::string_view text) {
+    return why.message().find(text) != std::string::npos;
+  };
+  return why.code() == Code::kNotFound ||
+         (why.code() == Code::kAborted && (mentions("uid mismatch") || mentions("UID in"))) ||
+         (why.code() == Code::kInvalidArgument && mentions("metadata.uid"));
+}
+
+}  // namespace
+
+NodeTrace TraceOn(const Json& node) {
+  NodeTrace trace{.uid = TextAt(node, "/metadata/uid")};
+  for (const Json& entry : ListAt(node, "/metadata/managedFields")) {
+    const std::string manager = TextAt(entry, "/manager");
+    const bool is_of_status = TextAt(entry, "/subresource") == "status";
+    trace.labels |=
+        manager == kLabelsManager && TextAt(entry, "/operation") == "Apply" && !is_of_status;
+    trace.condition |= manager == kConditionManager && is_of_status;
+  }
+  return trace;
+}
+
+struct AgentTraces::State : std::enable_shared_from_this<State> {
+  State(protocol::kube::Api& a, std::function<void()> c) : api(a), changed(std::move(c)) {}
+
+  using Done = std::function<void(Status)>;
+
+  void TakeBack() {
+    if (queue) return;
+    queue.emplace(api.executor(), kTracePace,
+                  [this](const std::string& key, const Done& done) { Work(key, done); });
+    unread = {kTheNodes, kTheReports};
+    for (const std::string& list : unread) queue->Add(list);
+  }
+
+  /// What is answered later is of an earlier time.
+  void Forget() {
+    ++times;
+    queue.reset();
+    unread.clear();
+    nodes.clear();
+    reports.clear();
+    gone.clear();
+    problems.clear();
+  }
+
+  /// Keys: of a list, or "nodes/n1", "nodestates/n1".
+  void Work(const std::string& key, const Done& done) {
+    const std::string::size_type slash = key.find('/');
+    if (slash == std::string::npos) return List(key, "", done);
+    const std::string name = key.substr(slash + 1);
+    if (key.starts_with(kTheReports)) return Delete(key, name, done);
+    const auto found = nodes.find(name);
+    if (found == nodes.end()) return done({});
+    const NodeTrace& trace = found->second;
+    Write(key, name,
+          trace.condition ? WithoutCondition(name, trace.uid) : WithoutLabels(name, trace.uid),
+          done);
+  }
+
+  // What there is.
+
+  void List(const std::string& list, const std::string& next, const Done& done) {
+    const bool is_of_nodes = list == kTheNodes;
+    ApiCall call{.path = (is_of_nodes ? kTracedNodes : NodeStates()).Path(),
+                 .query = {{"limit", kPage}},
+                 .accept = std::string(protocol::kube::kMetadataOfLists)};
+    if (!next.empty()) call.query["continue"] = next;
+    api.Do(std::move(call), Answer([list, done](State& self, const Result<ApiResponse>& answer) {
+             const auto page = protocol::kube::Parse(answer);
+             const bool is_missing = !page.ok() && page.error().code() == Code::kNotFound;
+             if (!page.ok() && !is_missing) return self.Failed(list, page.error(), done);
+             if (page.ok()) self.Found(list, ListAt(*page, "/items"));
+             const std::string more = page.ok() ? TextAt(*page, "/metadata/continue") : "";
+             if (!more.empty()) return self.List(list, more, done);
+             self.unread.erase(list);
+             self.Ended(list, done);
+           }));
+  }
+
+  void Found(const std::string& list, const Json& items) {
+    for (const Json& item : items) {
+      const std::string name = TextAt(item, "/metadata/name");
+      if (list == kTheReports) {
+        reports.insert(name);
+      } else if (const NodeTrace trace = TraceOn(item); trace.labels || trace.condition) {
+        nodes[name] = trace;
+      } else {
+        continue;
+      }
+      queue->Add(list + "/" + name);
+    }
+  }
+
+  // What goes.
+
+  void Write(const std::string& key, const std::string& name, ApiCall call, const Done& done) {
+    ++writes;
+    api.Do(std::move(call),
+           Answer([key, name, done](State& self, const Result<ApiResponse>& answer) {
+             const bool is_gone = !answer.ok() && IsGone(answer.error());
+             if (!answer.ok() && !is_gone) return self.Failed(key, answer.error(), done);
+             const auto found = self.nodes.find(name);
+             if (found == self.nodes.end()) return done({});
+             NodeTrace& trace = found->second;
+             if (!is_gone && std::exchange(trace.condition, false) && trace.labels)
+               return self.Work(key, done);
+             self.nodes.erase(found);
+             if (!is_gone) self.gone.insert(name);
+             self.Ended(key, done);
+           }));
+  }
+
+  /// One that has a finalizer of someone else's is theirs.
+  void Delete(const std::string& key, const std::string& name, const Done& done) {
+    if (!reports.contains(name)) return done({});
+    ++writes;
+    api.Do(protocol::kube::Delete(NodeStates(), "", name),
+           Answer([key, name, done](State& self, const Result<ApiResponse>& answer) {
+             if (!answer.ok() && answer.error().code() != Code::kNotFound)
+               return self.Failed(key, answer.error(), done);
+             self.reports.erase(name);
+             self.gone.insert(name);
+             self.Ended(key, done);
+           }));
+  }
+
+  void Ended(const std::string& key, const Done& done) {
+    const bool had_problem = problems.erase(key) > 0;
+    if (had_problem || IsSettled()) changed();
+    done({});
+  }
+
+  void Failed(const std::string& key, const Error& why, const Done& done) {
+    if (why.code() != Code::kAborted && problems[key] != why.message()) {
+      problems[key] = why.message();
+      base::Log(base::kWarn, "what an agent wrote stays", {{"of", key}, {"why", why.message()}});
+      changed();
+    }
+    done(why);
+  }
+
+  using Answered = std::function<void(State&, const Result<ApiResponse>&)>;
+  protocol::kube::Api::Done Answer(Answered answered) {
+    return base::IfAlive(this, [answered = std::move(answered), asked = times](
+                                   State& self, const Result<ApiResponse>& answer) {
+      if (asked == self.times) answered(self, answer);
+    });
+  }
+
+  bool IsSettled() const { return queue && unread.empty() && nodes.empty() && reports.empty(); }
+
+  protocol::kube::Api& api;
+  const std::function<void()> changed;
+  std::set<std::string> unread;            // lists
+  std::map<std::string, NodeTrace> nodes;  // of which something is left
+  std::set<std::string> reports, gone;  // NodeStates that are left; nodes of which something went
+  std::map<std::string, std::string> problems;  // by key
+  std::uint64_t writes = 0, times = 0;
+  std::optional<WorkQueue> queue;  // empty: nothing is taken back
+};
+
+AgentTraces::AgentTraces(protocol::kube::Api& api, std::function<void()> changed)
+    : state_(std::make_shared<State>(api, std::move(changed))) {}
+
+AgentTraces::~AgentTraces() = default;
+
+void AgentTraces::TakeBack() { state_->TakeBack(); }
+void AgentTraces::Forget() { state_->Forget(); }
+bool AgentTraces::settled() const { return state_->IsSettled(); }
+bool AgentTraces::listed() const { return state_->queue && state_->unread.empty(); }
+std::uint64_t AgentTraces::writes() const { return state_->writes; }
+
+std::vector<std::string> AgentTraces::unsettled() const {
+  std::set<std::string> names = state_->reports;
+  for (const auto& [name, trace] : state_->nodes) names.insert(name);
+  return {names.begin(), names.end()};
+}
+
+std::vector<std::string> AgentTraces::taken_back() const {
+  return {state_->gone.begin(), state_->gone.end()};
+}
+
+std::vector<std::string> AgentTraces::problems() const {
+  std::set<std::string> texts;
+  for (const auto& [key, text] : state_->problems) texts.insert(text);
+  return {texts.begin(), texts.end()};
+}
+
+}  // namespace penstock::cluster

@@ -1,0 +1,106 @@
+// Tests when what agents left on their hosts counts as taken back, against a fake API server in
+// this process.
+#include "operator/host_release.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/testing/manual_executor.h"
+#include "protocol/kube/fake/fake_api.h"
+
+namespace penstock::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using testing::HasSubstr;
+
+class HostReleaseTest : public testing::Test {
+ protected:
+  void Begin(std::int64_t agents) {
+    release_.Want(agents);
+    release_.Begin({WantedObject{}});
+  }
+  static json Set(int desired, int ready) {
+    return {{"metadata", {{"generation", 1}}},
+            {"status",
+             {{"observedGeneration", 1},
+              {"desiredNumberScheduled", desired},
+              {"updatedNumberScheduled", desired},
+              {"numberReady", ready}}}};
+  }
+  bool Look(const json& set, bool is_refused = false) {
+    return release_.Look(set.is_null() ? nullptr : &set, is_refused);
+  }
+
+  base::ManualExecutor executor_;
+  protocol::kube::FakeApi api_{executor_};
+  std::vector<base::Duration> due_;
+  HostRelease release_{api_,
+                       "gpu-operator",
+                       {.changed = [] {},
+                        .due_after = [this](auto delay) { due_.push_back(delay); },
+                        .problem = [](const auto&) {}}};
+};
+
+TEST_F(HostReleaseTest, EndsOnceAllNodesThatHadAnAgentHaveDoneIt) {
+  EXPECT_FALSE(release_.wanted());
+  Begin(3);
+  EXPECT_FALSE(Look(nullptr));
+  EXPECT_FALSE(Look(Set(2, 2))) << "a pod of the third node is not even wanted: it is not ready";
+  EXPECT_EQ(release_.left(), "what agents left on the hosts of 2 of 3 nodes");
+  EXPECT_FALSE(due_.empty());
+  EXPECT_EQ(release_.taken_back(), "");
+  EXPECT_EQ(release_.objects().size(), 1u);
+  EXPECT_TRUE(Look(Set(3, 3)));
+  EXPECT_TRUE(release_.over());
+  EXPECT_TRUE(release_.objects().empty());
+  EXPECT_EQ(release_.left(), "");
+  EXPECT_EQ(release_.taken_back(), "what agents left on the hosts of 3 of 3 nodes");
+  EXPECT_FALSE(Look(Set(3, 3))) << "it ends once";
+}
+
+TEST_F(HostReleaseTest, GivesUpAfterAMinuteAndSaysWhatToDo) {
+  Begin(2);
+  executor_.Advance(59s);
+  EXPECT_FALSE(Look(Set(2, 1)));
+  EXPECT_LE(due_.back(), 1s);
+  executor_.Advance(1s);
+  EXPECT_TRUE(Look(Set(2, 1)));
+  EXPECT_THAT(release_.taken_back(),
+              HasSubstr("1 of 2 nodes (`penstock cleanup --host --keep-state`"));
+}
+
+TEST_F(HostReleaseTest, AServerThatTakesNoPodsIsNotWaitedForButOneThatStartsIs) {
+  Begin(2);
+  executor_.Advance(5s);
+  EXPECT_FALSE(Look(nullptr, true));
+  executor_.Advance(6s);
+  EXPECT_FALSE(Look(Set(2, 0), true)) << "what it refuses is another DaemonSet";
+  EXPECT_FALSE(Look(nullptr, false));
+  EXPECT_TRUE(Look(nullptr, true));
+}
+
+TEST_F(HostReleaseTest, WithoutObjectsThereIsNothingToDo) {
+  release_.Want(1);
+  release_.Begin({});
+  EXPECT_TRUE(Look(nullptr));
+  EXPECT_EQ(release_.taken_back(), "");
+}
+
+TEST_F(HostReleaseTest, BeginsAnewAfterAPolicyWasInForce) {
+  Begin(2);
+  EXPECT_TRUE(Look(Set(2, 2)));
+  release_.Forget();
+  EXPECT_FALSE(release_.wanted() || release_.begun() || release_.over());
+  Begin(1);
+  EXPECT_FALSE(Look(Set(1, 0)));
+  EXPECT_EQ(release_.left(), "what agents left on the hosts of 0 of 1 nodes");
+}
+
+}  // namespace
+}  // namespace penstock::cluster
