@@ -70,6 +70,27 @@ bool IsGone(const Error& why) {
          (why.code() == Code::kInvalidArgument && mentions("metadata.uid"));
 }
 
+/// Not one of those that the API server's plugin NodeRestriction keeps a node's credentials from.
+bool MayBeANodes(std::string_view key) {
+  const std::string_view domain = key.substr(0, key.find('/'));
+  return domain.size() == key.size() || domain.ends_with("feature.node.kubernetes.io") ||
+         !(domain.ends_with("kubernetes.io") || domain.ends_with("k8s.io"));
+}
+
+/// Agents apply labels and annotations, and nothing else. A node's credentials may write any name
+/// of a manager and any fields into its Node's managed fields, and the operator would remove them.
+bool AreOfAgents(const Json& fields) {
+  if (!fields.is_object() || fields.size() != 1 || !fields.contains("f:metadata")) return false;
+  for (const auto& [part, keys] : fields.at("f:metadata").items()) {
+    if (part == ".") continue;
+    if ((part != "f:labels" && part != "f:annotations") || !keys.is_object()) return false;
+    for (const auto& [key, none] : keys.items())
+      if (key != "." && !(key.starts_with("f:") && MayBeANodes(std::string_view(key).substr(2))))
+        return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 NodeTrace TraceOn(const Json& node) {
@@ -77,8 +98,9 @@ NodeTrace TraceOn(const Json& node) {
   for (const Json& entry : ListAt(node, "/metadata/managedFields")) {
     const std::string manager = TextAt(entry, "/manager");
     const bool is_of_status = TextAt(entry, "/subresource") == "status";
-    trace.labels |=
-        manager == kLabelsManager && TextAt(entry, "/operation") == "Apply" && !is_of_status;
+    const Json* fields = Find(entry, "/fieldsV1");
+    trace.labels |= manager == kLabelsManager && TextAt(entry, "/operation") == "Apply" &&
+                    !is_of_status && fields != nullptr && AreOfAgents(*fields);
     trace.condition |= manager == kConditionManager && is_of_status;
   }
   return trace;
@@ -158,19 +180,23 @@ struct AgentTraces::State : std::enable_shared_from_this<State> {
 
   // What goes.
 
+  /// A Node that the server refuses as it would be then stays as it is: no other attempt helps.
   void Write(const std::string& key, const std::string& name, ApiCall call, const Done& done) {
     ++writes;
     api.Do(std::move(call),
            Answer([key, name, done](State& self, const Result<ApiResponse>& answer) {
              const bool is_gone = !answer.ok() && IsGone(answer.error());
-             if (!answer.ok() && !is_gone) return self.Failed(key, answer.error(), done);
+             const bool is_final = !answer.ok() && answer.error().code() == Code::kInvalidArgument;
+             if (!answer.ok() && !is_gone && !is_final)
+               return self.Failed(key, answer.error(), done);
+             if (is_final && !is_gone) self.Log(key, answer.error());
              const auto found = self.nodes.find(name);
              if (found == self.nodes.end()) return done({});
              NodeTrace& trace = found->second;
              if (!is_gone && std::exchange(trace.condition, false) && trace.labels)
                return self.Work(key, done);
              self.nodes.erase(found);
-             if (!is_gone) self.gone.insert(name);
+             if (answer.ok()) self.gone.insert(name);
              self.Ended(key, done);
            }));
   }
@@ -195,10 +221,14 @@ struct AgentTraces::State : std::enable_shared_from_this<State> {
     done({});
   }
 
+  static void Log(const std::string& key, const Error& why) {
+    base::Log(base::kWarn, "what an agent wrote stays", {{"of", key}, {"why", why.message()}});
+  }
+
   void Failed(const std::string& key, const Error& why, const Done& done) {
     if (why.code() != Code::kAborted && problems[key] != why.message()) {
       problems[key] = why.message();
-      base::Log(base::kWarn, "what an agent wrote stays", {{"of", key}, {"why", why.message()}});
+      Log(key, why);
       changed();
     }
     done(why);

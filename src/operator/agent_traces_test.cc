@@ -159,13 +159,31 @@ TEST_F(AgentTracesTest, AClusterOfManyNodesIsReadInPages) {
   EXPECT_EQ(traces_.taken_back().size(), 122u);
 }
 
+TEST_F(AgentTracesTest, ANodeThatTheServerRefusesHoldsNothing) {
+  api_.Fail({.status = 422, .times = -1, .method = "PATCH", .path = "/api/v1/nodes/n1"});
+  traces_.TakeBack();
+  executor_.Advance(10s);
+  EXPECT_TRUE(traces_.settled());
+  EXPECT_THAT(traces_.problems(), IsEmpty());
+  EXPECT_THAT(traces_.taken_back(), ElementsAre("n1", "n2")) << "the NodeState of n1";
+  EXPECT_TRUE(HasCondition("n1"));
+}
+
+json By(const char* manager, const char* operation, const char* subresource, const json& fields) {
+  return {{"metadata",
+           {{"uid", "u"},
+            {"managedFields",
+             {{{"manager", manager},
+               {"operation", operation},
+               {"subresource", subresource},
+               {"fieldsV1", fields}}}}}}};
+}
+
 TEST(TraceOn, CountsNobodyElsesFields) {
   const auto by = [](const char* manager, const char* operation, const char* subresource) {
     return TraceOn(
-        {{"metadata",
-          {{"uid", "u"},
-           {"managedFields",
-            {{{"manager", manager}, {"operation", operation}, {"subresource", subresource}}}}}}});
+        By(manager, operation, subresource,
+           {{"f:metadata", {{"f:labels", {{"f:nvidia.com/gpu.count", json::object()}}}}}}));
   };
   EXPECT_TRUE(by("penstock-labels", "Apply", "").labels);
   EXPECT_FALSE(by("penstock-labels", "Update", "").labels) << "an empty apply takes nothing of it";
@@ -173,6 +191,28 @@ TEST(TraceOn, CountsNobodyElsesFields) {
   EXPECT_TRUE(by("penstock-condition", "Update", "status").condition);
   EXPECT_FALSE(by("kubelet", "Update", "status").condition);
   EXPECT_FALSE(TraceOn({{"metadata", {{"managedFields", "none"}}}}).labels);
+}
+
+TEST(TraceOn, CountsNothingThatANodesCredentialsMayNotRemoveThemselves) {
+  const json one = json::object();
+  const auto has_labels = [](const json& fields) {
+    return TraceOn(By("penstock-labels", "Apply", "", fields)).labels;
+  };
+  const auto label = [&one](const char* key) {
+    return json({{"f:metadata", {{"f:labels", {{".", one}, {std::string("f:") + key, one}}}}}});
+  };
+  EXPECT_TRUE(has_labels(label("feature.node.kubernetes.io/pci-10de.present")));
+  EXPECT_TRUE(has_labels({{"f:metadata", {{"f:annotations", {{"f:penstock.io/devices", one}}}}}}));
+  EXPECT_FALSE(has_labels(label("node-restriction.kubernetes.io/tier")));
+  EXPECT_FALSE(has_labels(label("kubernetes.io/hostname")));
+  EXPECT_FALSE(has_labels({{"f:metadata", {{"f:finalizers", {{".", one}}}}}}));
+  EXPECT_FALSE(has_labels({{"f:spec", {{"f:taints", one}}}}));
+  json both = label("nvidia.com/gpu.count");
+  both["f:spec"] = {{"f:unschedulable", one}};
+  EXPECT_FALSE(has_labels(both));
+  for (const json& odd : {json("x"), json::array(), json({{"f:metadata", "x"}}),
+                          json({{"f:metadata", {{"f:labels", "x"}}}})})
+    EXPECT_FALSE(has_labels(odd)) << odd;
 }
 
 }  // namespace

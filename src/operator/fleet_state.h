@@ -1,6 +1,7 @@
 // Counts the states of the cluster's nodes, from what their agents report. Pure.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "api/cluster/penstock.h"
 #include "api/compat/nvidia/driver_names.h"
+#include "base/core/clock.h"
 
 namespace penstock::cluster {
 
@@ -79,5 +81,10 @@ struct AgentsState {
   bool complete() const { return exists && current && ready >= desired && updated >= desired; }
 };
 AgentsState AgentsOf(const nlohmann::json* daemon_set);
+
+/// What is waited for, in addition to a minute, for each pod of a DaemonSet that begins or ends:
+/// the controllers of a large cluster take that long (kube-controller-manager, 20 requests a
+/// second, and both at once).
+inline constexpr base::Duration kPodTakes = std::chrono::milliseconds(100);
 
 }  // namespace penstock::cluster

@@ -49,9 +49,11 @@ struct HostRelease::State {
     // A node that is not ready any more may have had an agent.
     of = std::max(found.desired, agents);
     const bool is_complete = found.complete() && ready >= of;
-    const base::Duration left = *since + kTakes - api.executor().clock().Now();
+    const base::Duration patience = kTakes + kPodTakes * of;
+    const base::Duration left = *since + patience - api.executor().clock().Now();
     // A namespace that is being deleted takes no pods.
-    const bool is_in_vain = daemon_set == nullptr && is_refused && left < kTakes - kRefusedAtFirst;
+    const bool is_in_vain =
+        daemon_set == nullptr && is_refused && left < patience - kRefusedAtFirst;
     if (!is_complete && !is_in_vain && left > 0s) {
       callbacks.due_after(std::min(left, kRefusedAtFirst));
       return false;

@@ -68,11 +68,19 @@ TEST_F(HostReleaseTest, GivesUpAfterAMinuteAndSaysWhatToDo) {
   Begin(2);
   executor_.Advance(59s);
   EXPECT_FALSE(Look(Set(2, 1)));
-  EXPECT_LE(due_.back(), 1s);
-  executor_.Advance(1s);
+  EXPECT_LE(due_.back(), 2s);
+  executor_.Advance(2s);
   EXPECT_TRUE(Look(Set(2, 1)));
   EXPECT_THAT(release_.taken_back(),
               HasSubstr("1 of 2 nodes (`penstock cleanup --host --keep-state`"));
+}
+
+TEST_F(HostReleaseTest, WaitsLongerWhereThereAreMorePodsToStart) {
+  Begin(1000);
+  executor_.Advance(2min);
+  EXPECT_FALSE(Look(Set(1000, 900)));
+  executor_.Advance(41s);
+  EXPECT_TRUE(Look(Set(1000, 990)));
 }
 
 TEST_F(HostReleaseTest, AServerThatTakesNoPodsIsNotWaitedForButOneThatStartsIs) {

@@ -278,6 +278,11 @@ struct Operator::State {
       std::vector<PolicyObject> before;
       for (const PolicyObject& policy : policies) before.push_back(AsItWas(policy));
       known_spec = ComputeSpec(before).spec;
+      // It cannot be read as it is, but was in force once.
+      const auto is_held = [](const PolicyObject& policy) {
+        return HasFinalizer(policy, kFinalizer);
+      };
+      if (!known_spec && std::ranges::any_of(policies, is_held)) known_spec.emplace();
     }
     if (known_spec) hosts.Want(AgentsOf(FindSet(kAgentName)).desired);
     // As long as pods of ours are to start there.

@@ -776,6 +776,24 @@ TEST_F(OperatorTest, NodesOfWhichSomethingIsLeftAreNamedUpToTwenty) {
                                        HasSubstr("n7 and 2 more)"))));
 }
 
+TEST_F(OperatorTest, WhatAgentsLeftIsTakenBackAlsoWhereTheirPolicyCannotBeReadAnyMore) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  ASSERT_TRUE(IsHeld());
+  operator_.reset();
+  api_.Merge(kPolicy, {{"spec", {{"mig", {{"strategy", "sometimes"}}}}}});
+  DeletePolicy();
+  Start();
+  executor_.Advance(15s);
+  EXPECT_NE(api_.Find(kRelease), nullptr);
+  EXPECT_TRUE(IsHeld());
+  ReleaseHosts(2);
+  executor_.Advance(15s);
+  EXPECT_EQ(api_.Find(kState), nullptr);
+  EXPECT_FALSE(IsHeld());
+}
+
 TEST_F(OperatorTest, WhatAgentsLeftOnHostsIsTakenBackByPodsBeforeAPolicyGoes) {
   PutPolicy();
   Start();

@@ -11,6 +11,7 @@
 #include "base/lifetime.h"
 #include "base/log.h"
 #include "operator/adoption.h"
+#include "operator/fleet_state.h"
 #include "operator/json_values.h"
 #include "operator/names.h"
 #include "operator/repeated_writes.h"
@@ -268,8 +269,9 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
                self.Failed(name, answer.error());
              } else {
                base::Log(base::kInfo, "object deleted", {{"kind", self.kind.kind}, {"name", name}});
-               self.Deleted(name);
-               if (is_overdue) self.let_go.insert(name);
+               // The watch may have shown its end before.
+               if (self.names.contains(name)) self.Deleted(name);
+               if (is_overdue && self.names.contains(name)) self.let_go.insert(name);
                self.echoes[name] = {"", "", self.Now()};
              }
              self.Next();
@@ -278,7 +280,12 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
 
   /// By this operator, another, or a user. After a while it counts as gone: its node may be dead.
   void Deleted(const std::string& name) {
-    if (deleted_at.emplace(name, Now()).second) callbacks.due_after(kDeleting);
+    if (deleted_at.emplace(name, Now()).second) callbacks.due_after(Patience(name));
+  }
+
+  base::Duration Patience(const std::string& name) const {
+    const Json* found = kind.kind == "DaemonSet" ? Found(name) : nullptr;
+    return kDeleting + kPodTakes * AgentsOf(found).desired;
   }
 
   void Failed(const std::string& name, const Error& why) {
@@ -319,7 +326,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
 
   bool CountsAsGone(const std::string& name) const {
     const auto at = deleted_at.find(name);
-    return IsGoing(name) && at != deleted_at.end() && Now() - at->second >= kDeleting;
+    return IsGoing(name) && at != deleted_at.end() && Now() - at->second >= Patience(name);
   }
 
   /// Whether its pods were waited for long enough. A driver may take longer to be unloaded, and
@@ -329,7 +336,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     if (kind.kind != "DaemonSet" || !IsGoing(name) || at == deleted_at.end() ||
         let_go.contains(name) || IsDriverSet(*Found(name)))
       return false;
-    const base::Duration left = at->second + kDeleting - Now();
+    const base::Duration left = at->second + Patience(name) - Now();
     if (left > 0s) callbacks.due_after(left);
     return left <= 0s;
   }

@@ -146,6 +146,8 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
 
   void ReportTakenBack(const protocol::kube::ObjectReference& about) {
     const std::string of_nodes = callbacks.taken_back();
+    base::Log(base::kInfo, "policy taken back",
+              {{"policy", about.kind + " " + about.name}, {"nodes", of_nodes}});
     recorder.Normal(about, "TakenBack",
                     "everything that it caused was taken back" +
                         (of_nodes.empty() ? "" : ": its objects, and " + of_nodes));

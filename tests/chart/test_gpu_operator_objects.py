@@ -350,6 +350,8 @@ def test_the_clean_up_of_a_node_knows_the_folders(operator):
     pod = things.one("DaemonSet", "penstock-cleanup")["spec"]["template"]["spec"]
     assert "/opt/programs/toolkit" in {volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
     assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in pod["tolerations"] and pod["hostPID"]
+    off = yaml.safe_load(operator.render(values={"toolkit.enabled": False}).one("ConfigMap", "penstock-cleanup")["data"]["node.yaml"])
+    assert off["cdi"]["install"] == "/var/lib/penstock", "/usr may be one that cannot be written"
     native = operator.render(values={"penstock.spec": {"hostPaths": {"installDir": ""}, "node": {"containers": {"configureEngine": "off"}}}})
     config = yaml.safe_load(native.one("ConfigMap", "penstock-cleanup")["data"]["node.yaml"])
     assert config["cdi"]["install"] == "/var/lib/penstock" and "containers" not in config

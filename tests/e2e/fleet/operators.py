@@ -117,6 +117,11 @@ def taken_back(fleet: Fleet) -> list[str]:
     return [one["message"] for one in fleet.get("events", "-A")["items"] if one["reason"] == "TakenBack"]
 
 
+def forget_taken_back(fleet: Fleet):
+    """So that taken_back() has what follows alone."""
+    fleet.kubectl("delete", "events", "--all-namespaces", "--field-selector", "reason=TakenBack")
+
+
 def written_by_agents(fleet: Fleet) -> list[str]:
     """What is left of that in the API server."""
     left = [f"NodeState {one['metadata']['name']}" for one in fleet.get("nodestates")["items"]]

@@ -350,7 +350,7 @@ def test_deleted_policies_leave_nothing_of_the_operator(ready, fleet):
         status = fleet.get("pod", "holder")["status"]["containerStatuses"][0]
         return status["restartCount"] if "running" in status["state"] else -1
     before = fleet.get("pod", "holder")["status"]["containerStatuses"][0]["restartCount"]
-    wait_for(lambda: started() > before, 120, "the container that holds a GPU to start again", lambda: fleet.kubectl("describe", "pod", "holder").stdout)
+    wait_for(lambda: started() > before, 360, "the container that holds a GPU to start again", lambda: fleet.kubectl("describe", "pod", "holder").stdout)
     fleet.clear()
     # The garbage collector learns late of pods that were created just before.
     wait_for(lambda: not fleet.kubectl("get", "pods", *SELECTED).stdout, 180, "the agents' pods to be gone", every=0.5)

@@ -7,7 +7,7 @@ import signal
 import pytest
 from actors import DEBIAN, GPU, wait_for
 from fleet import NAMESPACE, WITHOUT_CDI
-from operators import NATIVE, cluster_policy, running_operator, taken_back, written_by_agents
+from operators import NATIVE, cluster_policy, forget_taken_back, running_operator, taken_back, written_by_agents
 
 CLASS, FOLDER, SOCKET, CONFIG = "gpu-containers", "/opt/container-programs", "/run/containerd/containerd.sock", "/etc/containerd/config.toml"
 SHOW, LABEL = f"cat {CONFIG} /etc/containerd/conf.d/*.toml 2>/dev/null || true", "nvidia.com/gpu.deploy.container-toolkit"
@@ -93,6 +93,7 @@ def test_a_pod_of_the_runtime_class_gets_its_gpu_where_the_engine_was_configured
 
     # Taken back: the class, and the engines' lines on each node, before the last policy is gone.
     fleet.clear()
+    forget_taken_back(fleet)
     for kind in ("clusterpolicies", "penstocks"):
         fleet.kubectl("delete", kind, "--all", "-n", NAMESPACE, "--timeout=120s")
     assert configured() == before
@@ -110,6 +111,7 @@ def test_a_node_that_is_gone_holds_the_deletion_for_a_minute_and_is_named(operat
     operator.apply(native(), cluster_policy())
     operator.wait_state("ready", 240)
     wait_for(lambda: all(configured(one) for one in fleet.nodes.values()), 120, "the engines to be configured")
+    forget_taken_back(fleet)
     fleet.cluster.kill("kubelet", node=3)
     os.kill(fleet.nodes["n3"].agent(), signal.SIGKILL)  # it would write again what is taken back
     try:

@@ -37,14 +37,15 @@
 {{- /* As the operator reads penstock.spec over the ClusterPolicy. */ -}}
 {{- $spec := $own.spec | default dict -}}
 {{- $hostPaths := $spec.hostPaths | default dict -}}
-{{- $programs := ternary (printf "%s/toolkit" (.Values.toolkit.installDir | default "" | trimSuffix "/")) "" (not (empty .Values.toolkit.installDir)) -}}
+{{- $toolkit := ne (toString .Values.toolkit.enabled) "false" -}}
+{{- $programs := ternary (printf "%s/toolkit" (.Values.toolkit.installDir | default "" | trimSuffix "/")) "" (and $toolkit (not (empty .Values.toolkit.installDir))) -}}
 {{- $programs = ternary $hostPaths.installDir $programs (hasKey $hostPaths "installDir") -}}
 {{- $_ := set $own "cdi" (dict "enabled" true "dir" "/var/run/cdi" "installDir" ($programs | default "")) -}}
 {{- $validation := ($spec.node | default dict).validation | default dict -}}
 {{- $_ := set $own "validation" (dict "directory" (ternary $validation.directory "/run/nvidia/validations" (hasKey $validation "directory"))) -}}
 {{- $_ := set $own "readyCondition" true -}}
 {{- $engine := (($spec.node | default dict).containers | default dict).configureEngine -}}
-{{- $_ := set $own "containerEngine" (dict "configure" ($engine | default (ternary "runtime" "off" (ne (toString .Values.toolkit.enabled) "false")))) -}}
+{{- $_ := set $own "containerEngine" (dict "configure" ($engine | default (ternary "runtime" "off" $toolkit))) -}}
 {{- /* A policy that a user has written may have had the engines configured, whatever the values say. */ -}}
 {{- $_ := set $own "cleanup" (merge (dict "privileged" true) ($own.cleanup | default dict)) -}}
 {{- end -}}

@@ -101,7 +101,12 @@ void SetPluginFolder(PolicyWork& work, const Value& value) {
   // The definition has this default, which says nothing about the nodes.
   if (path.empty() || path == HostPaths().device_plugins_dir) return;
   std::string& target = work.spec.host.device_plugins_dir;
-  if (MaySetShared(work, path == target, "hostPaths.devicePluginsDir")) target = path;
+  if (!MaySetShared(work, path == target, "hostPaths.devicePluginsDir")) return;
+  target = path;
+  // AMD's exporter is what has the other folder. Without it that is beside this one.
+  static constexpr std::string_view kPlugins = "/device-plugins";
+  if (!work.On("metricsExporter.enable") && path.ends_with(kPlugins))
+    work.spec.host.kubelet_dir = path.substr(0, path.size() - kPlugins.size());
 }
 
 void SetResourceFolder(PolicyWork& work, const Value& value) {

@@ -197,10 +197,13 @@ std::vector<ResourceField> PluginSection() {
                       "upgradePolicy the new pod starts beside the old one and takes over.",
               .schema_default = "1",
               .apply = SetMostUnavailable});
-  plugin.Add({.path = "kubeletSocketPath",
-              .text = "The kubelet's folder of device plugins on the nodes.",
-              .schema_default = "/var/lib/kubelet/device-plugins",
-              .apply = SetPluginFolder});
+  plugin.Add(
+      {.path = "kubeletSocketPath",
+       .text =
+           "The kubelet's folder of device plugins on the nodes. With metricsExporter.enable off, "
+           "a path that ends in /device-plugins also says where pod-resources is: beside it.",
+       .schema_default = "/var/lib/kubelet/device-plugins",
+       .apply = SetPluginFolder});
   plugin.Add({.path = "hostNetwork",
               .type = kBool,
               .text = "All services run in one pod on each node, which uses the network of the "

@@ -432,6 +432,10 @@ TEST(DeviceConfig, HasTwoFoldersOfOneKubelet) {
                              .spec.host;
   EXPECT_EQ(host.device_plugins_dir, "/a/plugins");
   EXPECT_EQ(host.kubelet_dir, "/b");
+  const HostPaths one =
+      Translated("  devicePlugin: {kubeletSocketPath: /a/device-plugins}\n").spec.host;
+  EXPECT_EQ(one.device_plugins_dir, "/a/device-plugins");
+  EXPECT_EQ(one.kubelet_dir, "/a") << "nothing says where the other folder is";
 }
 
 TEST(DeviceConfig, RefusesWhatIsNoDeviceConfig) {

@@ -160,9 +160,11 @@ std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
   for (const std::string& file : node::usage::RecordFiles(OwnRecords(config)).List()) add(file);
   if (!config.labels.features_file.empty()) add(config.labels.features_file);
   for (const std::string& file : OwnSpecifications(config.paths.cdi_root)) add(file);
-  if (!config.cdi.install.empty())
+  // Another configuration, or another policy, may have had them in the other one.
+  for (const std::string& folder :
+       std::set<std::string>{config.cdi.install, config.paths.state_dir})
     for (const char* program : {"penstock-hook", "penstock-runtime", "penstock-probe"})
-      add(config.cdi.install + "/" + program);
+      if (!folder.empty()) add(folder + "/" + program);
   add(config.paths.run_dir + "/penstock.sock");
   add(config.paths.run_dir + "/" + kLock + ".replaced");
   if (with_lock) add(config.paths.run_dir + "/" + kLock);
