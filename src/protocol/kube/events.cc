@@ -214,7 +214,8 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
       Object& object = objects.at(*turn);
       std::deque<std::string>& waiting = object.waiting[line];
       DropLate(waiting);
-      const Duration left = object.allowance.Next(Now()) - Now();
+      const TimePoint now = Now();
+      const Duration left = object.allowance.Next(now) - now;
       if (!waiting.empty() && left > Duration(0)) {
         wait = std::min(wait, left);
         ++turn;
@@ -250,13 +251,14 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
   // At most one call at a time; `busy` until it is answered.
   void WriteNext() {
     busy = false;
-    if (const TimePoint next = of_all.Next(Now()); next > Now()) return Pump(next - Now());
+    const TimePoint now = Now();
+    if (const TimePoint next = of_all.Next(now); next > now) return Pump(next - now);
     Duration wait = kOfAnObject.spacing;
     const auto key = TakeNext(wait);
     if (!key) return Pump(wait);
     Record& record = records.at(*key);
     record.queued = false;
-    record.give_up = std::min(record.give_up, Now() + kTried);
+    record.give_up = std::min(record.give_up, now + kTried);
     of_all.Take();
     busy = true;
     const bool creates = !record.created;

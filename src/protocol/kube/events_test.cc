@@ -2,12 +2,16 @@
 #include "protocol/kube/events.h"
 
 #include <algorithm>
+#include <functional>
+#include <future>
+#include <memory>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "base/testing/manual_executor.h"
+#include "os/loop.h"
 #include "protocol/kube/fake/fake_api.h"
 
 namespace penstock::protocol::kube {
@@ -195,6 +199,27 @@ TEST_F(EventsTest, LongMessagesAreCutBetweenLetters) {
   recorder_.Warning(kNode, "R", message);
   // 1,024 bytes hold 1,021 and the mark.
   EXPECT_EQ(Events()[0]["message"].get<std::string>(), message.substr(0, 1021) + "...");
+}
+
+// In the other tests time stands still while it is looked at.
+TEST(EventsInRealTime, AreWritten) {
+  os::Loop loop("events");
+  std::unique_ptr<FakeApi> api;
+  std::unique_ptr<EventRecorder> recorder;
+  std::promise<void> written;
+  const std::function<void()> look = [&] {
+    if (!api->calls().empty()) return written.set_value();
+    loop.PostAfter(10ms, look);
+  };
+  loop.Start();
+  loop.Post([&] {
+    api = std::make_unique<FakeApi>(loop);
+    recorder = std::make_unique<EventRecorder>(*api, "penstock", "n1");
+    recorder->Warning(kNode, "DeviceUnhealthy", "GPU 0: XID 79");
+    look();
+  });
+  EXPECT_EQ(written.get_future().wait_for(1min), std::future_status::ready);
+  loop.Stop();
 }
 
 }  // namespace
