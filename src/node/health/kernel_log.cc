@@ -110,9 +110,7 @@ base::Result<std::unique_ptr<KernelLogFeed>> KernelLogFeed::Open(
   if (state->log.pollable()) {
     TRY(loop.Watch(state->log.fd(), EPOLLIN, [state](std::uint32_t) { state->Read(); }));
   } else {
-    // Each read continues where the last one ended: a burst of records need not end first.
-    state->watch = std::make_unique<os::PathWatch>(
-        loop, path, [state] { state->Read(); }, base::Duration::zero());
+    state->watch = std::make_unique<os::PathWatch>(loop, path, [state] { state->Read(); });
   }
   return feed;
 }
