@@ -94,7 +94,7 @@ def test_what_is_wrong_with_a_profile_is_said_with_its_place_and_nothing_changes
         node.wish(name)
         wait_until(lambda: node.layout().get("name") == name and node.layout()["state"] == "failed", f"the profile {name} to be refused", seen=node.layout)
         wait_until(lambda: all(text in node.layout().get("reason", "") for text in texts), f"the reason to have {texts}", seen=node.layout)  # noqa: B023
-        wait_until(lambda: node.events() and node.events()[-1] == event, event, seen=node.events)
+        wait_until(lambda: node.warnings()[-1:] == [event], event, seen=node.events)
     node.until("failure")
     assert node.amd.written == []
     node.file.write_text('{"gpu-config-profiles": {"a": {}, "a": {}}}')
@@ -125,7 +125,7 @@ def test_modes_that_the_driver_refuses_are_explained_and_touch_no_other_gpu(swit
     wait_until(lambda: named().keys() == whys.keys() and all(why in named().get(gpu, "") for gpu, why in whys.items()), "the two reasons", CHANGED, seen=node.layout)
     node.until("failure")
     assert node.amd.modes == ["SPX", "SPX", "CPX", "SPX", "SPX", "SPX", "SPX", "SPX"]
-    wait_until(lambda: node.events()[-1:] == ["PartitionFailure"], "the Event", seen=node.events)
+    wait_until(lambda: node.warnings()[-1:] == ["PartitionFailure"], "the Event", seen=node.events)
     # While they are tried again, ten seconds later, there is no reason.
 
     def unsaid() -> list[str]:
@@ -182,7 +182,7 @@ def test_a_profile_that_vanishes_or_becomes_invalid_during_its_change_is_said_an
         else:
             node.file.with_name("new").write_text(text)
             node.file.with_name("new").rename(node.file)
-        wait_until(lambda: node.events()[-1:] == [event], event, seen=node.events)  # noqa: B023
+        wait_until(lambda: node.warnings()[-1:] == [event], event, seen=node.events)  # noqa: B023
         wait_until(lambda: words in node.layout().get("reason", ""), "the reason", seen=node.layout)  # noqa: B023
         assert node.layout()["state"] == "failed" and node.amd.modes[2] == "SPX"
     slow.end.set()

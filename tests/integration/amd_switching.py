@@ -49,6 +49,10 @@ class Switching:
     def events(self) -> list[str]:
         return [body["reason"] for _, path, body in list(self.api.writes) if path.endswith("/events")]
 
+    def warnings(self) -> list[str]:
+        """Those among the Events; others may be written after them that were there before."""
+        return [body["reason"] for _, path, body in list(self.api.writes) if path.endswith("/events") and body.get("type") == "Warning"]
+
     def layout(self) -> dict:
         return (self.node.report() or {}).get("layout", {})
 
