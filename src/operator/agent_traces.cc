@@ -189,7 +189,7 @@ struct AgentTraces::State : std::enable_shared_from_this<State> {
              const bool is_final = !answer.ok() && answer.error().code() == Code::kInvalidArgument;
              if (!answer.ok() && !is_gone && !is_final)
                return self.Failed(key, answer.error(), done);
-             if (is_final && !is_gone) self.Log(key, answer.error());
+             if (is_final && !is_gone) self.LogThatItStays(key, answer.error());
              const auto found = self.nodes.find(name);
              if (found == self.nodes.end()) return done({});
              NodeTrace& trace = found->second;
@@ -221,14 +221,14 @@ struct AgentTraces::State : std::enable_shared_from_this<State> {
     done({});
   }
 
-  static void Log(const std::string& key, const Error& why) {
+  static void LogThatItStays(const std::string& key, const Error& why) {
     base::Log(base::kWarn, "what an agent wrote stays", {{"of", key}, {"why", why.message()}});
   }
 
   void Failed(const std::string& key, const Error& why, const Done& done) {
     if (why.code() != Code::kAborted && problems[key] != why.message()) {
       problems[key] = why.message();
-      Log(key, why);
+      LogThatItStays(key, why);
       changed();
     }
     done(why);
