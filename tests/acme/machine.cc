@@ -1,5 +1,8 @@
 #include "acme/machine.h"
 
+#include <cerrno>
+#include <cstdio>
+
 #include "base/core/strings.h"
 #include "os/core/file.h"
 
@@ -46,7 +49,13 @@ base::Status Machine::Cure(const std::string& id) const {
     std::string text;
     for (const auto& [key, value] : lines)
       if (key != "fault") text += key + "=" + value + "\n";
-    return os::WriteFileAtomically(devices_folder() + "/" + address, text);
+    // Outside the folder of devices, where each file is one: an agent that is killed here would
+    // leave a device that cannot be read.
+    const std::string beside = folder_ + "/cured";
+    TRY(os::WriteFileAtomically(beside, text));
+    if (std::rename(beside.c_str(), (devices_folder() + "/" + address).c_str()) != 0)
+      return base::ErrnoError(errno, "replace the file of " + id);
+    return {};
   }
   return base::Error(base::Code::kNotFound, "there is no device " + id);
 }

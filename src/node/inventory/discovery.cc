@@ -239,6 +239,7 @@ std::string Discovery::NameOf(const std::string& address) const {
 /// It is no longer known which device is behind an address.
 void Discovery::ForgetNumbers() {
   ids_.clear();
+  unread_.clear();
   std::erase_if(hangs_, [](const auto& hang) { return hang.first.starts_with(kUnnamed); });
 }
 
@@ -353,14 +354,16 @@ void Discovery::HandleFacts(std::size_t position, Result<device::Facts> facts) {
   if (facts.ok()) {
     known.id = facts->id;
     hangs_.erase(kUnnamed + known.address);
+    unread_.erase(known.address);
     ids_[known.address] = facts->id;
     found_.insert(known.address);
     described_.push_back(*std::move(facts));
     return AddParts(position, described_.back());
   }
-  base::Log(
-      base::kWarn, "cannot read the facts of a device",
-      {{"vendor", options_.vendor}, {"address", known.address}, {"why", facts.error().message()}});
+  const std::string& why = facts.error().message();
+  if (std::string& logged = unread_[known.address]; std::exchange(logged, why) != why)
+    base::Log(base::kWarn, "cannot read the facts of a device",
+              {{"vendor", options_.vendor}, {"address", known.address}, {"why", why}});
   const auto id = ids_.find(known.address);
   const auto snapshot = inventory_.published().Get();
   const Entry* entry = id == ids_.end() ? nullptr : snapshot->Find(id->second);

@@ -177,6 +177,8 @@ class Discovery {
                                        // device in the next connection
   std::map<std::string, std::string> ids_;  // address → id, kept over connections, so that a device
                                             // that does not answer is still known
+  std::map<std::string, std::string>
+      unread_;  // address → why its facts could not be read, as logged
   std::vector<std::string>
       hidden_;  // ids of devices that may be behind addresses which could not be described
   std::string in_flight_;  // address of the call in progress

@@ -413,6 +413,21 @@ TEST_F(DiscoveryTest, ADeviceThatCannotBeDescribedAnyMoreIsStillKnown) {
   EXPECT_FALSE(readings_["C"].reachable);
 }
 
+TEST_F(DiscoveryTest, ADeviceThatCannotBeDescribedIsLoggedOnceForEachReason) {
+  Start();
+  backend_.devices = {"A", "B", "C", "D"};
+  backend_.lost = {"3"};
+  testing::internal::CaptureStderr();
+  executor_.Advance(60s);
+  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string line = "cannot read the facts of a device";
+  const auto first = log.find(line);
+  ASSERT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find(line, first + 1), std::string::npos) << log;
+  backend_.lost.clear();
+  EXPECT_THAT(IdsAfter(10s), ElementsAre("A", "B", "C", "D"));
+}
+
 TEST_F(DiscoveryTest, ADriverThatDoesNotAnswerHasTakenNoDeviceAway) {
   Start();
   backend_.silent = "8 workers hang in the driver";
