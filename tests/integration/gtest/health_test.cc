@@ -166,6 +166,7 @@ TEST_F(Health, ACuredGpuIsBackAfterItsProbationAndLaterAfterARelapse) {
   for (int falls = 1; falls <= 2; ++falls) {
     machine_->Sim({"fault", "2", "lost"});
     Await([this] { return !node_->Healthy(2); });
+    AwaitReadings(2, 2);  // the first may have begun before the fault: it starts the probation
     const base::TimePoint healed = loop_.clock().Now();
     machine_->Sim({"heal", "2"});
     Await([this] { return node_->Healthy(2); });
