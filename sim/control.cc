@@ -213,6 +213,9 @@ void Control::MarkLost(StateFile::Change& change, std::uint32_t gpu, std::uint32
 base::Status Control::Xid(std::uint32_t gpu, std::uint32_t xid, const XidOptions& options) {
   ASSIGN(StateFile::Change change, file_.Begin());
   SimGpu& device = change->gpus[gpu];
+  // A driver logs what it has found.
+  if (options.consequences && xid == 79)
+    MarkLost(change, gpu, kSimLostInHandle | kSimLostInGetter, false);
   if (options.log)
     TRY(LogXid(change, gpu, xid, options.text.empty() ? XidText(xid) : options.text,
                options.instance));
@@ -223,7 +226,6 @@ base::Status Control::Xid(std::uint32_t gpu, std::uint32_t xid, const XidOptions
     for (const XidEvent& event : XidEvents(change->driver_branch, xid))
       change.AddEvent(gpu, event.type, event.data, instance);
   if (!options.consequences) return {};
-  if (xid == 79) MarkLost(change, gpu, kSimLostInHandle | kSimLostInGetter, false);
   if (xid == 48) device.ecc_volatile.count[1][1]++, device.ecc_aggregate.count[1][1]++;
   if (xid == 63 && device.has_remapper) device.remap_pending = 1;
   if (xid == 64 && device.has_remapper) device.remap_failure = 1;
@@ -283,10 +285,10 @@ base::Status Control::Remap(std::uint32_t gpu, bool failure) {
 base::Status Control::Lose(std::uint32_t gpu, std::uint32_t where) {
   ASSIGN(StateFile::Change change, file_.Begin());
   const SimGpu& device = change->gpus[gpu];
+  MarkLost(change, gpu, where, true);
   TRY(AppendKernelLog(root_, "NVRM: GPU " +
                                  ToString(PciAddress{device.domain, device.bus, device.device}) +
                                  ": GPU has fallen off the bus."));
-  MarkLost(change, gpu, where, true);
   return ChangeAction(change, gpu, 1, true, true);
 }
 

@@ -88,8 +88,8 @@ BackendConnection::BackendConnection(os::Loop& control, base::Executor& io,
                   .sysfs_root = config.paths.sysfs_root,
                   .place = [this] { return Place(); }},
                  {.reading =
-                      [this](const std::string& id, const device::Reading& reading) {
-                        monitor_.OnReading(id, reading);
+                      [this](const std::string& id, const auto& reading, base::Duration ago) {
+                        monitor_.OnReading(id, reading, ago);
                         if (evidence_about_.erase(id) > 0) ReadFabricOf(id);
                       },
                   .evidence = [this](const device::Evidence& evidence) { OnEvidence(evidence); },

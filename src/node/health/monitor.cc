@@ -202,13 +202,15 @@ void Monitor::Latch(Tracked& tracked, const device::Evidence& evidence,
   const auto [at, fresh] =
       tracked.latched.try_emplace(code, Fault{verdict, severity, now, false, history});
   Fault& fault = at->second;
-  if (fresh) return Changed();
   const bool was_over = std::exchange(fault.proven_over, false);
   if (was_over) fault.at = now;
   fault.from_history = fault.from_history && history;
   const bool worse = severity > fault.severity;
   if (worse) fault = {verdict, severity, fault.at, false, fault.from_history};
-  if (was_over || worse) Changed();
+  // Not for each event of a storm, which would outdate every reading.
+  if (!fresh && !was_over && !worse) return;
+  tracked.latched_at = std::max(tracked.latched_at, executor_.clock().Now() - ago);
+  Changed();
 }
 
 /// A reset of the device or a reload of the driver is proven: the faults until then are over.
@@ -267,8 +269,10 @@ void Monitor::DetectReset(const std::string& id, Tracked& tracked, const device:
   EndFaults(tracked);
 }
 
-void Monitor::OnReading(const std::string& id, const device::Reading& reading) {
+void Monitor::OnReading(const std::string& id, const device::Reading& reading, base::Duration ago) {
   Tracked& tracked = devices_[id];
+  // Its answer would end the fault, and what the next one shows would count as another fault.
+  if (executor_.clock().Now() - ago < tracked.latched_at) return;
   if (reading.reachable) {
     tracked.reports_recovery = reading.reports_recovery;
     EndSilence(tracked);

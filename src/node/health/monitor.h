@@ -45,8 +45,9 @@ class Monitor {
           Options options);
   ~Monitor();
 
-  /// Processes a polled reading; its standing evidence replaces that of the previous reading.
-  void OnReading(const std::string& id, const device::Reading& reading);
+  /// Processes a polled reading that began `ago` before now; its standing evidence replaces that of
+  /// the previous reading. One that began before the device's latest fault is ignored.
+  void OnReading(const std::string& id, const device::Reading& reading, base::Duration ago = {});
 
   /// Processes an event that happened `ago` before now; the caller should repeat soon the reading
   /// of the device concerned, and of those that it is a part of. Returns its id, or an empty string
@@ -117,10 +118,11 @@ class Monitor {
   };
   struct Tracked {
     std::map<Code, Fault> latched;  // drain and more severe
+    base::TimePoint latched_at{};   // the latest of them
     std::optional<device::Reading> last;
     Recovery recovery;
     std::string reason;  // the worst fault since it became unhealthy; an event takes precedence
-                         // over its consequences
+                         // over its consequences, and the first event over later ones
     device::Severity worst = device::Severity::kIgnore;
     bool of_event = false;
     std::string held, note;  // see BeginReset, SetResetNote

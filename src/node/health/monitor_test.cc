@@ -370,6 +370,89 @@ TEST_F(MonitorTest, AMilderEventDoesNotBecomeTheReason) {
   EXPECT_EQ(Now().reason, "code 4");
 }
 
+/// The event "code 79" and what readings then show, "code 15", which is as severe.
+class CauseTest : public MonitorTest {
+ protected:
+  CauseTest() {
+    Configure(alike_);
+    event_.kind = "silencing";
+    event_.code = 79;
+  }
+  void Read(const device::Reading& reading) {
+    monitor_.OnReading("G0", reading);
+    executor_.Advance(500ms);
+  }
+  const std::vector<api::HealthRule> alike_{{"silencing", {79}, "gone"}, {"lost", {15}, "gone"}};
+  Evidence event_ = Event(Severity::kGone);
+  const device::Reading lost_ = SilentWith({.kind = "lost", .code = 15});
+};
+
+TEST_F(CauseTest, AnEventIsTheReasonThatItsConsequenceWasBefore) {
+  Read(lost_);
+  EXPECT_EQ(Now().reason, "code 15");
+  monitor_.OnEvidence(event_);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(Now().reason, HasSubstr("code 79"));
+    Read(lost_);
+  }
+}
+
+TEST_F(CauseTest, AnEventStaysTheReasonWhenItsConsequenceIsSeen) {
+  monitor_.OnEvidence(event_);
+  Read(lost_);
+  EXPECT_THAT(Now().reason, HasSubstr("code 79"));
+  executor_.Advance(1s);
+  monitor_.OnEvidence(Event(Severity::kGone));  // as severe, and later
+  Read(lost_);
+  EXPECT_THAT(Now().reason, HasSubstr("code 79"));
+  Read(Good());
+  EXPECT_THAT(Now().reason, HasSubstr("code 79; recovered"));
+  Read(lost_);
+  EXPECT_THAT(Now().reason, HasSubstr("code 79")) << "it was not healthy in between";
+}
+
+TEST_F(CauseTest, AMoreSevereFaultReplacesAnEventAndItsConsequence) {
+  for (const bool consequence_first : {true, false}) {
+    Configure({{"silencing", {79}, "reset"}, {"lost", {15}, "reset"}}, 0s);
+    if (consequence_first) Read(lost_);
+    monitor_.OnEvidence(event_);
+    Read(lost_);
+    EXPECT_THAT(Now().reason, HasSubstr("code 79"));
+    Fail(lost_, Severity::kGone);
+    EXPECT_THAT(Now().reason, HasSubstr("code 4;"));
+    Read(Good());
+    ASSERT_EQ(Now().state, HealthState::kHealthy);
+  }
+}
+
+/// The device answered when this reading was taken, and the event was reported before it.
+TEST_F(CauseTest, AReadingThatBeganBeforeAnEventEndsNothing) {
+  for (const base::Duration probation : {0s, 10s}) {
+    Configure(alike_, probation);
+    executor_.Advance(1s);
+    monitor_.OnEvidence(event_);
+    executor_.Advance(5ms);
+    monitor_.OnReading("G0", Good(), 6ms);
+    EXPECT_FALSE(monitor_.HasReading("G0"));
+    EXPECT_EQ(Now().state, HealthState::kUnhealthy);
+    EXPECT_EQ(Now().reason, "code 79");
+    Read(lost_);
+    EXPECT_THAT(Now().reason, HasSubstr("code 79; the driver does not report its recovery"));
+    monitor_.OnReading("G0", Good(), 6ms);
+    EXPECT_EQ(StateAfter(2 * probation), HealthState::kHealthy) << "the second one is a relapse";
+  }
+}
+
+TEST_F(CauseTest, AStormOfOneEventOutdatesNoReadings) {
+  monitor_.OnEvidence(event_);
+  for (int i = 0; i < 100; ++i) {
+    executor_.Advance(20ms);
+    monitor_.OnEvidence(event_);
+    monitor_.OnReading("G0", lost_, 10ms);
+    EXPECT_TRUE(monitor_.HasReading("G0"));
+  }
+}
+
 TEST_F(MonitorTest, WhatALookShowedIsNoReasonOnceItIsOver) {
   monitor_.OnEvidence(Event(Severity::kReset));
   const device::Reading lost = SilentWith({.kind = "lost", .code = 4});

@@ -439,8 +439,9 @@ void Discovery::ReadNext(std::size_t position) {
     return ScheduleNext();
   }
   in_flight_ = known_[position].address;
+  const base::TimePoint began = executor_.clock().Now();
   backend_.Read(in_flight_,
-                Current<device::Reading>([this, position](Result<device::Reading> reading) {
+                Current<device::Reading>([this, position, began](Result<device::Reading> reading) {
                   const Known& known = known_[position];
                   if (!reading.ok() && reading.error().code() == Code::kDeadlineExceeded) {
                     ReportLost(known.id, device::kHang, reading.error());
@@ -451,24 +452,26 @@ void Discovery::ReadNext(std::size_t position) {
                     hangs_.erase(known.id);
                     parts = std::exchange(reading->parts, {});
                   }
+                  const base::Duration ago = executor_.clock().Now() - began;
                   if (!known.whole.empty() && IsMissing(reading))
                     describe_again_ = true;
                   else
-                    HandleReading(known.id, std::move(reading));
-                  ReadNext(HandleParts(position, parts));
+                    HandleReading(known.id, std::move(reading), ago);
+                  ReadNext(HandleParts(position, parts, ago));
                 }));
 }
 
 /// Parts follow their device. Returns the position behind those that were read with it: a call for
 /// each of many partitions costs more than what they report.
 std::size_t Discovery::HandleParts(std::size_t position,
-                                   const std::vector<device::PartReading>& parts) {
+                                   const std::vector<device::PartReading>& parts,
+                                   base::Duration ago) {
   for (++position; position < known_.size(); ++position) {
     const Known& known = known_[position];
     const auto part = std::ranges::find(parts, known.address, &device::PartReading::address);
     if (part == parts.end() || known.id.empty() || IsSkipped(known)) break;
     hangs_.erase(known.id);
-    HandleReading(known.id, device::Reading{.processes = part->processes});
+    HandleReading(known.id, device::Reading{.processes = part->processes}, ago);
   }
   return position;
 }
@@ -511,10 +514,11 @@ void Discovery::ReadSome() {
   ReadNext(0);
 }
 
-void Discovery::HandleReading(const std::string& id, Result<device::Reading> reading) {
-  if (!reading.ok()) return ReportLost(id, device::kUnreadable, reading.error());
+void Discovery::HandleReading(const std::string& id, Result<device::Reading> reading,
+                              base::Duration ago) {
+  if (!reading.ok()) return ReportLost(id, device::kUnreadable, reading.error(), ago);
   describe_again_ = describe_again_ || reading->facts_changed;
-  callbacks_.reading(id, *reading);
+  callbacks_.reading(id, *reading, ago);
   // They are followed by the health monitor alone, and some grow all the time: the inventory would
   // change with each reading.
   std::erase_if(reading->evidence, [](const device::Evidence& evidence) {
@@ -523,7 +527,8 @@ void Discovery::HandleReading(const std::string& id, Result<device::Reading> rea
   inventory_.SetReading(id, *std::move(reading), executor_.clock().Wall());
 }
 
-void Discovery::ReportLost(const std::string& id, std::string_view kind, const Error& error) {
+void Discovery::ReportLost(const std::string& id, std::string_view kind, const Error& error,
+                           base::Duration ago) {
   device::Reading silent;
   silent.reachable = false;
   device::Evidence evidence;
@@ -532,7 +537,7 @@ void Discovery::ReportLost(const std::string& id, std::string_view kind, const E
   evidence.text = error.message();
   evidence.standing = true;
   silent.evidence.push_back(std::move(evidence));
-  HandleReading(id, std::move(silent));
+  HandleReading(id, std::move(silent), ago);
 }
 
 void Discovery::ReadSoon(const std::string& id) {

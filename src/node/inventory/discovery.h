@@ -37,8 +37,9 @@ class Discovery {
   };
   struct Callbacks {
     /// Evidence from readings and events, for faults that persist and for single events, with the
-    /// device's id filled in where it is known. Events of kFactsChanged are handled here.
-    std::function<void(const std::string& id, const device::Reading&)> reading;
+    /// device's id filled in where it is known. Events of kFactsChanged are handled here. `ago`:
+    /// how long before now the reading began; what it says may be as old.
+    std::function<void(const std::string& id, const device::Reading&, base::Duration ago)> reading;
     std::function<void(const device::Evidence&)> evidence;
     /// The devices were described, perhaps again. `fresh`: the driver was reopened, which ends
     /// every fault that a reload of the driver ends.
@@ -118,13 +119,16 @@ class Discovery {
   void KeepHidden();
   void Described(bool fresh);
   void ReadNext(std::size_t position);
-  std::size_t HandleParts(std::size_t position, const std::vector<device::PartReading>& parts);
+  std::size_t HandleParts(std::size_t position, const std::vector<device::PartReading>& parts,
+                          base::Duration ago);
   void ReadSome();
   void ScheduleNext();
   bool AnyUnhealthy() const;
   void AwaitRelease(int tries);
-  void HandleReading(const std::string& id, base::Result<device::Reading> reading);
-  void ReportLost(const std::string& id, std::string_view kind, const base::Error& error);
+  void HandleReading(const std::string& id, base::Result<device::Reading> reading,
+                     base::Duration ago);
+  void ReportLost(const std::string& id, std::string_view kind, const base::Error& error,
+                  base::Duration ago = {});
   void Evidence(const std::vector<device::Evidence>& evidence);
   void DescribeSoon();
 

@@ -75,7 +75,7 @@ class ScriptedBackend final : public device::AsyncBackend {
                                   .code = static_cast<std::int64_t>(read.size())});
     if (const auto of = parts.find(address); of != parts.end() && together)
       for (const std::string& part : of->second) reading.parts.push_back({part, {{.pid = 7}}});
-    Answer(done, base::Result<device::Reading>(reading));
+    Answer(done, base::Result<device::Reading>(reading), takes);
   }
   void Stop() override { ++stopped; }
   int abandoned() const override { return abandoned_; }
@@ -85,16 +85,18 @@ class ScriptedBackend final : public device::AsyncBackend {
   std::map<std::string, std::vector<std::string>> parts;  // of a device, by address: "0/1"
   std::set<std::string> hangs, lost, changed, removed;
   std::vector<std::string> read;
-  bool together = false;  // parts are read with their device
-  bool unsent = false;    // the next calls wait behind one that hangs
-  bool counts = false;    // readings have a counter that grows
+  bool together = false;   // parts are read with their device
+  bool unsent = false;     // the next calls wait behind one that hangs
+  bool counts = false;     // readings have a counter that grows
+  base::Duration takes{};  // a reading
   int opened = 0, stopped = 0, described = 0, abandoned_ = 0;
   Events events_;
 
  private:
   template <typename T>
-  void Answer(Done<T> done, base::Result<T> result) {
-    executor_.Post([done = std::move(done), result = std::move(result)] { done(result); });
+  void Answer(Done<T> done, base::Result<T> result, base::Duration after = {}) {
+    executor_.PostAfter(after,
+                        [done = std::move(done), result = std::move(result)] { done(result); });
   }
   template <typename T>
   void Hang(Done<T> done) {
@@ -128,6 +130,7 @@ class DiscoveryTest : public ::testing::Test {
   ScriptedBackend backend_{executor_};
   Inventory inventory_;
   std::map<std::string, device::Reading> readings_;
+  std::map<std::string, base::Duration> began_;  // before the reading was reported
   int reopened_ = 0, evidence_ = 0;
   std::shared_ptr<const DriverLocation> place_;
   Discovery discovery_{
@@ -135,8 +138,11 @@ class DiscoveryTest : public ::testing::Test {
       backend_,
       inventory_,
       {.vendor = "acme", .place = [this] { return place_; }},
-      {.reading = [this](const std::string& id,
-                         const device::Reading& reading) { readings_[id] = reading; },
+      {.reading =
+           [this](const std::string& id, const device::Reading& reading, base::Duration ago) {
+             readings_[id] = reading;
+             began_[id] = ago;
+           },
        .evidence = [this](const device::Evidence&) { ++evidence_; },
        .described = [this](bool fresh) { reopened_ += fresh ? 1 : 0; }}};
 };
@@ -157,6 +163,15 @@ TEST_F(DiscoveryTest, LooksAtAllDevicesAtOnceWhenEventsFail) {
   executor_.RunUntilIdle();
   EXPECT_FALSE(readings_["B"].reachable);
   EXPECT_TRUE(readings_["C"].reachable);
+}
+
+TEST_F(DiscoveryTest, SaysHowLongAgoAReadingBegan) {
+  backend_.parts["1"] = {"1/0"};
+  backend_.together = true;
+  backend_.takes = 300ms;
+  Start();
+  executor_.Advance(1s);
+  for (const char* id : {"A", "B", "1/0", "C"}) EXPECT_EQ(began_.at(id), 300ms) << id;
 }
 
 TEST_F(DiscoveryTest, DescribesAgainWhatAReadingSaysHasChanged) {

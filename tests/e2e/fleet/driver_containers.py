@@ -7,6 +7,7 @@ said by variables of its pod, or by a file of the node, /run/nvidia/driver-sim, 
   DRIVER_SIM_FAIL=TEXT     the installation ends with this error, as often as it is started
   DRIVER_SIM_HANG=1        the installation does not end
   DRIVER_SIM_BROKEN=1      the module is loaded, and the root has another version of the libraries
+  DRIVER_SIM_WITHOUT=FILE  the module is loaded, and this file of /dev is put aside
   DRIVER_SIM_EXIT=N        it ends N seconds after it was ready
   DRIVER_SIM_ONLY=VERSION  all this only with this version"""
 import shutil
@@ -19,6 +20,7 @@ from actors import wait_for
 from fleet import ACCELERATORS, Fleet, Node
 
 REPOSITORY = "registry.local"
+ASIDE = "aside"
 ROOT_OF_DRIVER, MACHINE, STATE, WISHES = "/run/nvidia/driver", "/run/nvidia/machine", "/run/nvidia/nvidia-driver.state", "/run/nvidia/driver-sim"
 
 PROGRAM = f"""#!/bin/sh
@@ -26,7 +28,8 @@ PROGRAM = f"""#!/bin/sh
 set -u
 [ "$1" = init ] || {{ echo "nvidia-driver: $1 is not simulated" >&2; exit 2; }}
 [ -f {WISHES} ] && . {WISHES}
-[ "${{DRIVER_SIM_ONLY:-$DRIVER_SIM_VERSION}}" = "$DRIVER_SIM_VERSION" ] || unset DRIVER_SIM_SECONDS DRIVER_SIM_FAIL DRIVER_SIM_HANG DRIVER_SIM_BROKEN DRIVER_SIM_EXIT
+[ "${{DRIVER_SIM_ONLY:-$DRIVER_SIM_VERSION}}" = "$DRIVER_SIM_VERSION" ] ||
+    unset DRIVER_SIM_SECONDS DRIVER_SIM_FAIL DRIVER_SIM_HANG DRIVER_SIM_BROKEN DRIVER_SIM_WITHOUT DRIVER_SIM_EXIT
 trap 'echo ends; kill $waiting 2>/dev/null; rm -f /run/nvidia/nvidia-driver.pid; exit 0' TERM INT
 waiting=
 pause() {{ sleep "$1" & waiting=$!; wait $waiting; }}
@@ -41,6 +44,7 @@ if [ "$(cat {STATE} 2>/dev/null)" != "${{DRIVER_CONFIG_DIGEST:-none}}" ] || ! [ 
     module=$DRIVER_SIM_VERSION
     [ -z "${{DRIVER_SIM_BROKEN:-}}" ] || module=470.82.01
     node "$DRIVER_SIM_PROGRAM" --root {ACCELERATORS} heal driver --driver "$module" --module-only || exit 1
+    [ -z "${{DRIVER_SIM_WITHOUT:-}}" ] || mv "{MACHINE}/dev/$DRIVER_SIM_WITHOUT" {MACHINE}/dev/{ASIDE} || exit 1
 fi
 # The root: this image's files, and what a driver has of its machine.
 mkdir -p /driver/dev /driver/.penstock-sim
@@ -119,6 +123,11 @@ class BareNode:
         """What the containers of this node do wrong from now on; nothing: nothing."""
         text = "".join(f"DRIVER_SIM_{key.upper()}='{value}'\n" for key, value in variables.items())
         self.node.run("sh", "-c", f"cat > {WISHES}", input=text) if text else self.node.run("rm", "-f", WISHES)
+
+    def put_back(self, file: str):
+        """The file of /dev that a container has put aside."""
+        devices = self.node.machine.root / "dev"
+        (devices / ASIDE).rename(devices / file)
 
     def module(self) -> str:
         """The version of the loaded module; empty: none."""

@@ -90,6 +90,32 @@ def asked_for(fleet):
         watch.stop()
 
 
+@contextlib.contextmanager
+def without_api_server(fleet):
+    fleet.cluster.kill("apiserver")
+    try:
+        yield
+    finally:
+        fleet.cluster.start("apiserver")
+    fleet.restart_controllers()
+
+
+def holder_of(fleet) -> str:
+    [holder] = fleet.get("pods", "-l", "app=holder", "--field-selector", "status.phase=Running")["items"]  # one that was rejected stays
+    return holder["metadata"]["uid"]
+
+
+@contextlib.contextmanager
+def budget_of_holder(rollout: Rollout):
+    """The holder may not be evicted meanwhile."""
+    rollout.operator.apply({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "holder", "namespace": "default"},
+                            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "holder"}}}})
+    try:
+        yield
+    finally:
+        rollout.fleet.kubectl("delete", "poddisruptionbudget", "holder")
+
+
 @pytest.fixture
 def blue(rollout, fleet):
     """The driver OLD on the team's nodes, a pod that holds a GPU on one of them, and pods that hold none on both."""
@@ -115,10 +141,35 @@ def test_an_api_server_that_dies_in_an_upgrade_delays_it(blue, fleet):
     take_time(blue)
     blue.apply("blue", NEW, "blue")
     wait_state(blue, "pod-restart-required")
-    fleet.cluster.kill("apiserver")
-    time.sleep(3)  # the outage
-    fleet.cluster.start("apiserver")
-    fleet.restart_controllers()
+    with without_api_server(fleet):
+        time.sleep(3)  # the outage
+    blue.wait_done(n2=f"container {NEW}", n3=f"container {NEW}")
+    fleet.wait_deployed("holder", deadline=180)
+
+
+def test_an_api_server_that_dies_while_a_pod_is_evicted_delays_it(blue, fleet):
+    before = holder_of(fleet)
+    with budget_of_holder(blue):
+        blue.apply("blue", NEW, "blue")
+        blue.wait_says("n3", "pod-deletion-required", "disruption budget", deadline=240)
+        with without_api_server(fleet):
+            time.sleep(3)  # the outage
+        blue.wait_says("n3", "pod-deletion-required", "disruption budget")
+        assert holder_of(fleet) == before and blue.bare["n3"].module() == OLD, "its driver was replaced below a pod"
+    blue.wait_done(n2=f"container {NEW}", n3=f"container {NEW}")
+    fleet.wait_deployed("holder", deadline=180)
+    assert holder_of(fleet) != before, "it held a GPU of the earlier driver"
+
+
+def test_an_api_server_that_dies_while_a_driver_is_validated_delays_it(blue, fleet):
+    """What the agent finds in the outage, that the driver works now, is reported after it."""
+    blue.bare["n2"].wish(only=NEW, without="nvidia-uvm")
+    blue.apply("blue", NEW, "blue")
+    blue.wait_says("n2", "validation-required", "/dev/nvidia-uvm does not exist", deadline=240)
+    assert is_cordoned(blue, "n2") and blue.states()["n3"] in ("upgrade-required", "upgrade-done"), "n2 takes up the only place"
+    with without_api_server(fleet):
+        blue.bare["n2"].put_back("nvidia-uvm")
+        wait_for(lambda: fleet.nodes["n2"].penstock("validate", check=False).returncode == 0, 120, "the agent to find that the driver works")
     blue.wait_done(n2=f"container {NEW}", n3=f"container {NEW}")
     fleet.wait_deployed("holder", deadline=180)
 
@@ -243,12 +294,12 @@ def test_a_driver_that_loads_safely_waits_until_its_node_is_empty(blue, fleet):
     """Both where it replaces another one, and where it is the first on its node."""
     environment = [{"name": "DRIVER_SAFE_LOAD", "value": "true"}]
     safe = merged_environment(blue, environment)
-    [holder] = fleet.get("pods", "-l", "app=holder", "--field-selector", "status.phase=Running")["items"]  # one that was rejected stays
+    before = holder_of(fleet)
     with asked_for(fleet) as seen:
         blue.apply("blue", NEW, "blue", manager=safe)
         blue.wait_done(n2=f"container {NEW}", n3=f"container {NEW}")
     fleet.wait_deployed("holder")
-    assert holder["metadata"]["uid"] not in {pod["metadata"]["uid"] for pod in fleet.get("pods", "-l", "app=holder")["items"]}, "the node was not emptied"
+    assert before not in {pod["metadata"]["uid"] for pod in fleet.get("pods", "-l", "app=holder")["items"]}, "the node was not emptied"
     assert {"n2", "n3"} <= seen, seen
     fleet.kubectl("scale", "deployment/holder", "--replicas=0")
     blue.operator.delete("nvidiadrivers", "blue", "--timeout=60s")

@@ -55,9 +55,9 @@ struct Node {
         remote(loop, {.command = WorkerOn(machine.paths())}),
         discovery(loop, remote, inventory, {.vendor = "nvidia", .poll = 500ms},
                   {.reading =
-                       [this](const std::string& id, const device::Reading& reading) {
+                       [this](const std::string& id, const auto& reading, base::Duration ago) {
                          ++readings[id];
-                         monitor.OnReading(id, reading);
+                         monitor.OnReading(id, reading, ago);
                        },
                    .evidence = [this](const device::Evidence& evidence) { Hear(evidence); },
                    .described =
