@@ -325,7 +325,7 @@ struct Operator::State {
   std::vector<std::string> Holders() const {
     std::vector<std::string> names;
     for (const std::string& name : reporting)
-      if (const Json* report = reports->Find("", name); report && report->contains("held"))
+      if (const auto report = reports->Find("", name); report && report->contains("held"))
         names.push_back(name);
     return names;
   }
@@ -610,8 +610,8 @@ struct Operator::State {
     const std::map<std::string, std::string> why_none = agent_troubles.WhyNone();
     for (const NodeMarker::DeviceNode& node : nodes) {
       const auto none = why_none.find(node.name);
-      const Json* report = reports ? reports->Find("", node.name) : nullptr;
-      all.push_back(ReadinessOf(node.name, node.opted_out, report, spec,
+      const auto report = reports ? reports->Find("", node.name) : nullptr;
+      all.push_back(ReadinessOf(node.name, node.opted_out, report.get(), spec,
                                 none == why_none.end() ? "" : none->second));
       if (node.host_driver && report != nullptr && LacksDriver(*report))
         all.back().message +=
@@ -632,7 +632,7 @@ struct Operator::State {
     for (const NodeReadiness& node : readiness) {
       if (node.state == "optedOut" || node.reason == kAgentNotReady) continue;
       ++of_vendor.agents;
-      const Json* report = reports->Find("", node.name);
+      const auto report = reports->Find("", node.name);
       if (report != nullptr && !DriverOnNode(*report, vendor).version.empty()) ++of_vendor.drivers;
     }
     of_vendor.fleet = Count(std::move(readiness));
@@ -649,7 +649,7 @@ struct Operator::State {
     }
     const api::PenstockSpec spec = known_spec.value_or(api::PenstockSpec{});
     for (const std::string& name : others)
-      if (ReadinessOf(name, false, reports->Find("", name), spec, "").state == "ready")
+      if (ReadinessOf(name, false, reports->Find("", name).get(), spec, "").state == "ready")
         ready.insert(name);
     return ready;
   }

@@ -115,6 +115,7 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
     options.resource = kNodeKind;
     options.metadata_only = spec.drivers.empty();
     options.reduce = [kept = keys](const Json& node) { return ReducedDriverNode(node, kept); };
+    options.packed = true;
     nodes.emplace(api, options,
                   Handlers([this](const Json& node) { Seen(node); },
                            [this](const auto&, const auto& name) {
@@ -165,6 +166,7 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
     options.namespace_name = installation->namespace_name;
     options.label_selector = kDriverPods;
     options.reduce = ReducedDriverPod;
+    options.packed = true;
     pods.emplace(api, options,
                  Handlers(
                      [this](const Json& pod) {
@@ -419,7 +421,7 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
 
   /// The node as the plan saw it.
   Json BasisOf(const std::string& name) const {
-    const Json* found = nodes->Find("", name);
+    const auto found = nodes->Find("", name);
     return found == nullptr ? Json() : *found;
   }
 
