@@ -1,4 +1,10 @@
 // Plays roll-outs of drivers against a fake API server.
+#include "operator/driver/driver_rollout.h"
+
+#include <string>
+#include <vector>
+
+#include "operator/effective_spec.h"
 #include "operator/testing/driver_rollout_fixture.h"
 
 namespace penstock::cluster {
@@ -113,6 +119,51 @@ TEST_F(DriverRolloutTest, WaitsForAnEvictionThatIsRefusedAndSaysForWhat) {
   api_.Heal();
   Run();
   EXPECT_EQ(LabelOf("n1", kStateKey), "upgrade-done");
+}
+
+/// In a roll-out that never comes to rest, with pods that come and go.
+TEST_F(DriverRolloutTest, NothingStaysOfEvictionsThatWereRefusedOncePodsAreGone) {
+  Run(30);
+  RunPod("n1", "train", true);
+  RefuseEvictionOf("train");
+  PutDriver("blue", "580.1");
+  Run(20);
+  ASSERT_EQ(LabelOf("n1", kStateKey), "pod-deletion-required");
+  std::vector<PolicyObject> policies;
+  for (const auto& kind : api::compat::PolicyKinds())
+    for (const std::string& path : {std::string(kPolicyPath), kDriverPath + std::string("blue")})
+      if (const json* found = api_.Find(path); found && (*found)["kind"] == kind.kind)
+        policies.push_back({&kind, *found});
+  const auto spec = ComputeSpec(policies).spec;
+  ASSERT_TRUE(spec);
+  operator_.reset();
+  DriverRollout rollout(
+      api_, "pod-1",
+      {.due = [] {},
+       .due_after = [](auto) {},
+       .problem = [](const Status& why) { EXPECT_TRUE(why.ok()) << why.error().message(); },
+       .daemon_set = [this](const std::string& name) { return api_.Find(kSets + name); },
+       .own = [](json&) {}});
+  rollout.Want(*spec, {}, {.namespace_name = "gpu-operator", .image = "localhost/penstock:1"});
+  const auto turn = [&] {
+    for (int i = 0; i < 20; ++i) {
+      rollout.Turn();
+      for (const auto& [name, set] : rollout.plan().daemon_sets) api_.Put(kSets + name, set);
+      executor_.Advance(1s);
+    }
+  };
+  turn();
+  ASSERT_EQ(rollout.refused(), 1u) << LabelOf("n1", kStateKey);
+  for (const std::string name : {"a", "b", "c", "d"}) {
+    RunPod("n1", name, true);
+    RefuseEvictionOf(name);
+    turn();
+    EXPECT_EQ(rollout.refused(), 2u) << name;
+    api_.Remove("/api/v1/namespaces/team/pods/" + name);
+    turn();
+    EXPECT_EQ(rollout.refused(), 1u) << name;
+  }
+  EXPECT_EQ(LabelOf("n1", kStateKey), "pod-deletion-required");
 }
 
 TEST_F(DriverRolloutTest, StopsAfterTheFailuresThatAreAllowedAndGoesOnWithAnotherDriver) {
