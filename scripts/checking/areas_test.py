@@ -54,3 +54,11 @@ def test_every_path_of_the_area_table_is_there():
     patterns = Areas.of(SOURCE).patterns
     gone = [one for one in patterns if not any(matches(one, name) for name in names)]
     assert patterns and gone == []
+
+
+@pytest.mark.parametrize("path", [
+    "src/operator/driver/driver_rollout.cc", "src/app/operator/operator_program.cc",
+    "src/protocol/kube/informer.cc", "deploy/crds/nvidia.com_clusterpolicies.yaml",
+    "deploy/helm/gpu-operator/values.yaml"])
+def test_what_an_older_kubernetes_is_sent_is_tried_on_one(path):
+    assert (SOURCE / path).exists() and "older" in Areas.of(SOURCE).chosen([path])

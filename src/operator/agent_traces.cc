@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "api/compat/policy_kinds.h"
 #include "api/node_state.h"
 #include "base/lifetime.h"
 #include "base/log.h"
@@ -26,6 +27,7 @@ namespace {
 // what this one alone owns goes.
 constexpr std::string_view kLabelsManager = "penstock-labels",
                            kConditionManager = "penstock-condition",
+                           kClientsManager = "penstock-clients", kPaused = "paused-for-",
                            kReadyCondition = "penstock.io/AcceleratorsReady";
 constexpr const char* kPage = "50";  // whoever may write Nodes can make each 1 MiB large
 constexpr char kTheNodes[] = "nodes", kTheReports[] = "nodestates";
@@ -48,6 +50,19 @@ ApiCall WithoutLabels(const std::string& node, const std::string& uid) {
       kTracedNodes, "",
       {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", node}, {"uid", uid}}}},
       kLabelsManager);
+}
+
+/// With the version, no value goes that a user writes meanwhile.
+ApiCall WithoutClientLabels(const Json& node, const std::set<std::string>& keys) {
+  Json labels = Json::object();
+  for (const std::string& key : keys) labels[key] = nullptr;
+  return protocol::kube::Patch(kTracedNodes, "", TextAt(node, "/metadata/name"),
+                               protocol::kube::kMergePatch,
+                               {{"metadata",
+                                 {{"uid", TextAt(node, "/metadata/uid")},
+                                  {"resourceVersion", TextAt(node, "/metadata/resourceVersion")},
+                                  {"labels", labels}}}},
+                               kManager);
 }
 
 ApiCall WithoutCondition(const std::string& node, const std::string& uid) {
@@ -91,6 +106,21 @@ bool AreOfAgents(const Json& fields) {
   return true;
 }
 
+/// Only labels that the operator writes, with values that it or an agent of it has written: a
+/// node's credentials may remove these anyway.
+std::set<std::string> ClientLabelsIn(const Json& node, const Json& fields) {
+  std::set<std::string> keys;
+  const Json* owned = Find(fields, "/f:metadata/f:labels");
+  if (owned == nullptr || !owned->is_object()) return keys;
+  const auto labels = TextsAt(node, "/metadata/labels");
+  for (const auto& [key, usual] : api::compat::AllMarks().labels)
+    if (const auto label = labels.find(key);
+        label != labels.end() && owned->contains("f:" + key) &&
+        (label->second == usual || label->second.starts_with(kPaused)))
+      keys.insert(key);
+  return keys;
+}
+
 }  // namespace
 
 NodeTrace TraceOn(const Json& node) {
@@ -102,6 +132,8 @@ NodeTrace TraceOn(const Json& node) {
     trace.labels |= manager == kLabelsManager && TextAt(entry, "/operation") == "Apply" &&
                     !is_of_status && fields != nullptr && AreOfAgents(*fields);
     trace.condition |= manager == kConditionManager && is_of_status;
+    if (manager == kClientsManager && !is_of_status && fields != nullptr)
+      trace.client_labels.merge(ClientLabelsIn(node, *fields));
   }
   return trace;
 }
@@ -139,9 +171,34 @@ struct AgentTraces::State : std::enable_shared_from_this<State> {
     const auto found = nodes.find(name);
     if (found == nodes.end()) return done({});
     const NodeTrace& trace = found->second;
-    Write(key, name,
-          trace.condition ? WithoutCondition(name, trace.uid) : WithoutLabels(name, trace.uid),
-          done);
+    if (trace.condition)
+      return Write(
+          key, name, WithoutCondition(name, trace.uid),
+          [](NodeTrace& one) { one.condition = false; }, done);
+    if (!trace.client_labels.empty()) return ReadClientLabels(key, name, done);
+    Write(
+        key, name, WithoutLabels(name, trace.uid), [](NodeTrace& one) { one.labels = false; },
+        done);
+  }
+
+  /// The Node is another version since its condition went, and a user may have written a label.
+  void ReadClientLabels(const std::string& key, const std::string& name, const Done& done) {
+    api.Do(protocol::kube::Get(kTracedNodes, "", name),
+           Answer([key, name, done](State& self, const Result<ApiResponse>& answer) {
+             const auto node = protocol::kube::Parse(answer);
+             if (!node.ok() && !IsGone(node.error())) return self.Failed(key, node.error(), done);
+             const auto found = self.nodes.find(name);
+             if (found == self.nodes.end()) return done({});
+             const NodeTrace now = node.ok() ? TraceOn(*node) : NodeTrace{};
+             if (now.uid == found->second.uid && !now.client_labels.empty())
+               return self.Write(
+                   key, name, WithoutClientLabels(*node, now.client_labels),
+                   [](NodeTrace& one) { one.client_labels.clear(); }, done);
+             found->second.client_labels.clear();
+             if (now.uid == found->second.uid && found->second.any()) return self.Work(key, done);
+             self.nodes.erase(found);
+             self.Ended(key, done);
+           }));
   }
 
   // What there is.
@@ -169,7 +226,7 @@ struct AgentTraces::State : std::enable_shared_from_this<State> {
       const std::string name = TextAt(item, "/metadata/name");
       if (list == kTheReports) {
         reports.insert(name);
-      } else if (const NodeTrace trace = TraceOn(item); trace.labels || trace.condition) {
+      } else if (const NodeTrace trace = TraceOn(item); trace.any()) {
         nodes[name] = trace;
       } else {
         continue;
@@ -181,10 +238,11 @@ struct AgentTraces::State : std::enable_shared_from_this<State> {
   // What goes.
 
   /// A Node that the server refuses as it would be then stays as it is: no other attempt helps.
-  void Write(const std::string& key, const std::string& name, ApiCall call, const Done& done) {
+  void Write(const std::string& key, const std::string& name, ApiCall call, void (*did)(NodeTrace&),
+             const Done& done) {
     ++writes;
     api.Do(std::move(call),
-           Answer([key, name, done](State& self, const Result<ApiResponse>& answer) {
+           Answer([key, name, did, done](State& self, const Result<ApiResponse>& answer) {
              const bool is_gone = !answer.ok() && IsGone(answer.error());
              const bool is_final = !answer.ok() && answer.error().code() == Code::kInvalidArgument;
              if (!answer.ok() && !is_gone && !is_final)
@@ -193,8 +251,8 @@ struct AgentTraces::State : std::enable_shared_from_this<State> {
              const auto found = self.nodes.find(name);
              if (found == self.nodes.end()) return done({});
              NodeTrace& trace = found->second;
-             if (!is_gone && std::exchange(trace.condition, false) && trace.labels)
-               return self.Work(key, done);
+             did(trace);
+             if (!is_gone && trace.any()) return self.Work(key, done);
              self.nodes.erase(found);
              if (answer.ok()) self.gone.insert(name);
              self.Ended(key, done);

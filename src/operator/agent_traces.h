@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,10 @@ struct NodeTrace {
   std::string uid;
   bool labels = false;     ///< or annotations
   bool condition = false;  ///< AcceleratorsReady
+  /// Labels of the operator's with which an agent had stopped programs for a change of devices:
+  /// with that, and with "true" afterwards, the agent became their only manager.
+  std::set<std::string> client_labels;
+  bool any() const { return labels || condition || !client_labels.empty(); }
 };
 NodeTrace TraceOn(const nlohmann::json& node);
 

@@ -1,6 +1,7 @@
 // Tests what is taken back of what agents wrote, against a fake API server in this process.
 #include "operator/agent_traces.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -93,6 +94,54 @@ TEST_F(AgentTracesTest, WhatIsTheAgentsAloneGoesAndNothingElse) {
   EXPECT_EQ(api_.Writes(), 6u);
   executor_.Advance(1h);
   EXPECT_EQ(api_.Writes(), 6u);
+}
+
+TEST_F(AgentTracesTest, LabelsOfTheOperatorThatAnAgentHadPausedGoAndNobodyElses) {
+  const std::string dcgm = "nvidia.com/gpu.deploy.dcgm", client = "nvidia.com/gpu.deploy.client",
+                    nvsm = "nvidia.com/gpu.deploy.nvsm";
+  const auto write = [this](const char* node, const std::string& key, const char* value,
+                            const char* manager) {
+    api_.Merge(std::string(kNodes) + node, {{"metadata", {{"labels", {{key, value}}}}}}, manager);
+  };
+  for (const char* value : {"paused-for-mig-change", "true"})
+    for (const std::string& key : {dcgm, nvsm}) write("n1", key, value, "penstock-clients");
+  write("n1", client, "paused-for-mig-change", "penstock-clients");
+  write("n3", dcgm, "paused-for-mig-change", "penstock-clients");
+  write("n3", client, "true", "kubectl-label");
+  write("n2", dcgm, "true", "penstock-clients");
+  write("n2", dcgm, "false", "kubectl-label");
+  api_.Fail({.status = 409, .times = 2, .method = "PATCH", .path = std::string(kNodes) + "n1"});
+  traces_.TakeBack();
+  executor_.Advance(10s);
+  EXPECT_TRUE(traces_.settled());
+  EXPECT_THAT(traces_.problems(), IsEmpty());
+  EXPECT_EQ(Labels("n1"), json({{"zone", "a"}, {"both", "x"}, {nvsm, "true"}}))
+      << "the operator does not write that of nvsm";
+  EXPECT_EQ(Labels("n2"), json({{"zone", "a"}, {"both", "x"}, {dcgm, "false"}}));
+  EXPECT_EQ(Labels("n3"), json({{"zone", "a"}, {"both", "x"}, {client, "true"}}));
+  EXPECT_THAT(traces_.taken_back(), ElementsAre("n1", "n2", "n3"));
+}
+
+TEST_F(AgentTracesTest, ALabelThatAUserWritesMeanwhileStays) {
+  const std::string dcgm = "nvidia.com/gpu.deploy.dcgm";
+  const auto write = [&](const char* value, const char* manager) {
+    api_.Merge(std::string(kNodes) + "n1", {{"metadata", {{"labels", {{dcgm, value}}}}}}, manager);
+  };
+  write("true", "penstock-clients");
+  api_.SetLateAnswers(500ms);
+  traces_.TakeBack();
+  // The server has answered what the Node is, and the operator has not heard it yet.
+  const auto is_read = [this] {
+    return std::ranges::any_of(api_.calls(), [](const ApiCall& call) {
+      return call.method == "GET" && call.path == std::string(kNodes) + "n1";
+    });
+  };
+  for (int i = 0; i < 500 && !is_read(); ++i) executor_.Advance(10ms);
+  ASSERT_TRUE(is_read());
+  write("false", "kubectl-label");
+  executor_.Advance(1min);
+  EXPECT_TRUE(traces_.settled());
+  EXPECT_EQ(Labels("n1").value(dcgm, ""), "false");
 }
 
 TEST_F(AgentTracesTest, WhatCannotBeWrittenIsNamedWithWhyAndTriedAgain) {

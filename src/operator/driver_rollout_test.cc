@@ -1,11 +1,41 @@
 // Plays roll-outs of drivers against a fake API server.
+#include "operator/driver/driver_rollout.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "operator/effective_spec.h"
 #include "operator/testing/driver_rollout_fixture.h"
 
 namespace penstock::cluster {
 namespace {
 
+using protocol::kube::WatchStream;
 using testing::ElementsAre;
 using testing::HasSubstr;
+
+constexpr char kClaims[] = "/apis/resource.k8s.io/v1/resourceclaims";
+
+/// An API server whose watches of claims can be made to show nothing.
+class SlowClaims final : public protocol::kube::Api {
+ public:
+  explicit SlowClaims(Api& api) : api_(api) {}
+
+  base::Executor& executor() override { return api_.executor(); }
+  void Do(ApiCall call, Done done) override { api_.Do(std::move(call), std::move(done)); }
+  std::unique_ptr<WatchStream> Open(ApiCall call, std::function<void(std::string_view)> line,
+                                    std::function<void(base::Status)> end) override {
+    if (silent && call.path == kClaims) return std::make_unique<WatchStream>();
+    return api_.Open(std::move(call), std::move(line), std::move(end));
+  }
+
+  bool silent = false;
+
+ private:
+  Api& api_;
+};
 
 TEST_F(DriverRolloutTest, InstallsADriverOnTheNodesThatItSelects) {
   api_.Merge(NodePath("n3"), {{"metadata", {{"labels", {{"team", "red"}}}}}});
@@ -113,6 +143,79 @@ TEST_F(DriverRolloutTest, WaitsForAnEvictionThatIsRefusedAndSaysForWhat) {
   api_.Heal();
   Run();
   EXPECT_EQ(LabelOf("n1", kStateKey), "upgrade-done");
+}
+
+/// In a roll-out that never comes to rest, with pods that come and go.
+TEST_F(DriverRolloutTest, NothingStaysOfEvictionsThatWereRefusedOncePodsAreGone) {
+  Run(30);
+  RunPod("n1", "train", true);
+  RefuseEvictionOf("train");
+  PutDriver("blue", "580.1");
+  Run(20);
+  ASSERT_EQ(LabelOf("n1", kStateKey), "pod-deletion-required");
+  std::vector<PolicyObject> policies;
+  for (const auto& kind : api::compat::PolicyKinds())
+    for (const std::string& path : {std::string(kPolicyPath), kDriverPath + std::string("blue")})
+      if (const json* found = api_.Find(path); found && (*found)["kind"] == kind.kind)
+        policies.push_back({&kind, *found});
+  const auto spec = ComputeSpec(policies).spec;
+  ASSERT_TRUE(spec);
+  operator_.reset();
+  DriverRollout rollout(
+      api_, "pod-1",
+      {.due = [] {},
+       .due_after = [](auto) {},
+       .problem = [](const Status& why) { EXPECT_TRUE(why.ok()) << why.error().message(); },
+       .daemon_set = [this](const std::string& name) { return api_.Find(kSets + name); },
+       .own = [](json&) {}});
+  rollout.Want(*spec, {}, {.namespace_name = "gpu-operator", .image = "localhost/penstock:1"});
+  const auto turn = [&] {
+    for (int i = 0; i < 20; ++i) {
+      rollout.Turn();
+      for (const auto& [name, set] : rollout.plan().daemon_sets) api_.Put(kSets + name, set);
+      executor_.Advance(1s);
+    }
+  };
+  turn();
+  ASSERT_EQ(rollout.refused(), 1u) << LabelOf("n1", kStateKey);
+  for (const std::string name : {"a", "b", "c", "d"}) {
+    RunPod("n1", name, true);
+    RefuseEvictionOf(name);
+    turn();
+    EXPECT_EQ(rollout.refused(), 2u) << name;
+    api_.Remove("/api/v1/namespaces/team/pods/" + name);
+    turn();
+    EXPECT_EQ(rollout.refused(), 1u) << name;
+  }
+  EXPECT_EQ(LabelOf("n1", kStateKey), "pod-deletion-required");
+}
+
+/// The server had no such kind, and was updated.
+TEST_F(DriverRolloutTest, ThatThereWereNoClaimsInOneRollOutSaysNothingInTheNext) {
+  SlowClaims slow(api_);
+  Start(slow);
+  api_.NotInstalled(kClaims);
+  Run(30);
+  PutDriver("blue", "580.1");
+  Run();
+  for (const std::string& node : nodes_) ASSERT_EQ(LabelOf(node, kStateKey), "upgrade-done");
+  api_.Heal();
+  const json devices = {{"results", {{{"driver", "gpu.nvidia.com"}, {"device", "gpu-0"}}}}};
+  api_.Put("/apis/resource.k8s.io/v1/namespaces/team/resourceclaims/big",
+           {{"kind", "ResourceClaim"}, {"status", {{"allocation", {{"devices", devices}}}}}});
+  RunPod("n1", "train", false);
+  api_.Merge("/api/v1/namespaces/team/pods/train",
+             {{"spec", {{"resourceClaims", {{{"name", "gpu"}, {"resourceClaimName", "big"}}}}}}});
+  slow.silent = true;
+  PutDriver("blue", "590.1");
+  Run(60);
+  EXPECT_EQ(LabelOf("n1", kStateKey), "wait-for-jobs-required");
+  EXPECT_EQ(loaded_["n1"].size(), 2u) << "before it was known what claims there are";
+  api_.ForgetCalls();
+  Run(300);  // it asks for pages
+  EXPECT_EQ(LabelOf("n1", kStateKey), "upgrade-done");
+  EXPECT_THAT(Deeds(), testing::Contains("POST /api/v1/namespaces/team/pods/train/eviction"));
+  operator_.reset();
 }
 
 TEST_F(DriverRolloutTest, StopsAfterTheFailuresThatAreAllowedAndGoesOnWithAnotherDriver) {

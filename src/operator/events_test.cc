@@ -123,6 +123,48 @@ TEST_F(PolicyEvents, AMissingRightIsSaidAlsoWhileSomethingElseIsWrong) {
   EXPECT_THAT(EventsOfPolicy("ReconcileFailed"), SizeIs(said)) << "the same is not said again";
 }
 
+TEST_F(PolicyEvents, AStatusThatIsRefusedIsSaidFromTimeToTime) {
+  const std::string status = std::string(kPolicyPath) + "/status";
+  const auto refuse = [&](int code, const char* reason) {
+    api_.Heal();
+    api_.Fail({.status = code, .times = -1, .method = "PATCH", .path = status, .reason = reason});
+  };
+  const auto written_again = [this] {
+    return std::ranges::count_if(api_.calls(), [](const ApiCall& call) {
+      return call.method == "PATCH" && call.path.find("/events/") != std::string::npos &&
+             call.body.find("refuses the status") != std::string::npos;
+    });
+  };
+  refuse(422, "Invalid");
+  Change({{"gds", {{"enabled", true}}}});
+  EXPECT_THAT(EventsOfPolicy("StatusNotWritten"),
+              ElementsAre(AllOf(HasSubstr("PATCH " + status), HasSubstr("webhook"))));
+  executor_.Advance(25min);
+  EXPECT_THAT(EventsOfPolicy("StatusNotWritten"), SizeIs(1)) << "it is tried every minute";
+  EXPECT_EQ(written_again(), 0);
+  executor_.Advance(10min);
+  EXPECT_EQ(EventsOfPolicy("StatusNotWritten").size() + written_again(), 2u)
+      << "the server forgets Events after an hour";
+  refuse(413, "RequestEntityTooLarge");
+  executor_.Advance(5min);
+  EXPECT_THAT(EventsOfPolicy("StatusNotWritten"), Contains(HasSubstr("413")));
+  api_.Heal();
+  executor_.Advance(5min);
+  api_.ForgetCalls();
+  executor_.Advance(40min);
+  EXPECT_THAT(EventsOfPolicy("StatusNotWritten"), IsEmpty()) << "it could be written";
+}
+
+TEST_F(PolicyEvents, AStatusThatAServerRefusesWhileItStartsIsNotSaid) {
+  api_.Forbid("PATCH", std::string(kPolicyPath) + "/status");
+  Change({{"gds", {{"enabled", true}}}});
+  executor_.Advance(60s);
+  EXPECT_THAT(EventsOfPolicy("StatusNotWritten"), IsEmpty());
+  executor_.Advance(2min);
+  EXPECT_THAT(EventsOfPolicy("StatusNotWritten"),
+              ElementsAre(HasSubstr("resources: [\"clusterpolicies/status\"]")));
+}
+
 TEST_F(PolicyEvents, AnObjectThatIsNotServedSaysSoOnce) {
   api_.Put(
       "/apis/nvidia.com/v1alpha1/gpuclusters/claims",

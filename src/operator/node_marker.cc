@@ -83,7 +83,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
                                           std::inserter(changed, changed.end()));
     if (!changed.empty()) ++decisions;
     for (const std::string& name : changed)
-      if (const Json* node = informer ? informer->Find("", name) : nullptr) Seen(Json(*node));
+      if (const auto node = informer ? informer->Find("", name) : nullptr) Seen(*node);
   }
 
   NodeMarksPlan PlanFor(const std::string& name, const Json& node) const {
@@ -98,6 +98,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
     options.metadata_only = true;
     options.without = {"/spec", "/status"};
     options.reduce = [kept = keys](const Json& node) { return ReducedNode(node, kept); };
+    options.packed = true;
     informer.emplace(
         api, options,
         Informer::Handlers{.changed = [this](const Json& node) { Seen(node); },
@@ -150,7 +151,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
 
   /// Work on one node: what it lacks is written; what it has in excess is looked at first.
   void Work(const std::string& name, const Done& done) {
-    const Json* node = informer ? informer->Find("", name) : nullptr;
+    const auto node = informer ? informer->Find("", name) : nullptr;
     if (node == nullptr || settled.contains(name)) {
       // Of a write that is not needed any more.
       if (!repeated.IsContested(name, Now()) && problems.erase(name) > 0) callbacks.changed();

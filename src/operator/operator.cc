@@ -34,6 +34,7 @@
 namespace penstock::cluster {
 
 using protocol::kube::Informer;
+using protocol::kube::kRolesAreKnown;
 using protocol::kube::ReconcileLoop;
 using namespace std::chrono_literals;
 
@@ -51,9 +52,6 @@ constexpr base::Duration kShortest = 100ms, kForEachNode = 250us;
 constexpr base::Duration kAgain = 10s;       // while something is being taken back
 constexpr base::Duration kAgentsTake = 10s;  // of a roll-out that gets on
 constexpr base::Duration kStarts = 10s;      // a server that starts refuses everything at first
-/// It has read its roles after some 20 s, and what it refused then is tried again within a minute
-/// (Informer, ReconcileLoop after its first refusals).
-constexpr base::Duration kLearnsRoles = 90s;
 constexpr std::size_t kMostProblems = 10;
 
 // What is taken back of nodes, before their names.
@@ -325,7 +323,7 @@ struct Operator::State {
   std::vector<std::string> Holders() const {
     std::vector<std::string> names;
     for (const std::string& name : reporting)
-      if (const Json* report = reports->Find("", name); report && report->contains("held"))
+      if (const auto report = reports->Find("", name); report && report->contains("held"))
         names.push_back(name);
     return names;
   }
@@ -610,8 +608,8 @@ struct Operator::State {
     const std::map<std::string, std::string> why_none = agent_troubles.WhyNone();
     for (const NodeMarker::DeviceNode& node : nodes) {
       const auto none = why_none.find(node.name);
-      const Json* report = reports ? reports->Find("", node.name) : nullptr;
-      all.push_back(ReadinessOf(node.name, node.opted_out, report, spec,
+      const auto report = reports ? reports->Find("", node.name) : nullptr;
+      all.push_back(ReadinessOf(node.name, node.opted_out, report.get(), spec,
                                 none == why_none.end() ? "" : none->second));
       if (node.host_driver && report != nullptr && LacksDriver(*report))
         all.back().message +=
@@ -632,7 +630,7 @@ struct Operator::State {
     for (const NodeReadiness& node : readiness) {
       if (node.state == "optedOut" || node.reason == kAgentNotReady) continue;
       ++of_vendor.agents;
-      const Json* report = reports->Find("", node.name);
+      const auto report = reports->Find("", node.name);
       if (report != nullptr && !DriverOnNode(*report, vendor).version.empty()) ++of_vendor.drivers;
     }
     of_vendor.fleet = Count(std::move(readiness));
@@ -649,7 +647,7 @@ struct Operator::State {
     }
     const api::PenstockSpec spec = known_spec.value_or(api::PenstockSpec{});
     for (const std::string& name : others)
-      if (ReadinessOf(name, false, reports->Find("", name), spec, "").state == "ready")
+      if (ReadinessOf(name, false, reports->Find("", name).get(), spec, "").state == "ready")
         ready.insert(name);
     return ready;
   }
@@ -708,9 +706,9 @@ struct Operator::State {
     const base::TimePoint now = api.executor().clock().Now();
     if (!refused_since) refused_since = now;
     // Asked each time: a refusal may come before the policies do.
-    if (now - *refused_since < kLearnsRoles && IsMissingRuleSaid())
-      refused_since = now - kLearnsRoles;
-    const base::Duration left = *refused_since + kLearnsRoles - now;
+    if (now - *refused_since < kRolesAreKnown && IsMissingRuleSaid())
+      refused_since = now - kRolesAreKnown;
+    const base::Duration left = *refused_since + kRolesAreKnown - now;
     if (left > 0s) work.After(kStatus, left);
   }
 
@@ -727,7 +725,7 @@ struct Operator::State {
   }
 
   bool AreRefusalsLasting() const {
-    return refused_since && api.executor().clock().Now() - *refused_since >= kLearnsRoles;
+    return refused_since && api.executor().clock().Now() - *refused_since >= kRolesAreKnown;
   }
 
   std::vector<std::string> Problems() const {

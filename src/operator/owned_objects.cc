@@ -99,7 +99,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
 
   base::TimePoint Now() const { return api.executor().clock().Now(); }
   const Json* Found(const std::string& name) const {
-    return informer ? informer->Find(space, name) : nullptr;
+    return informer ? informer->Find(space, name).get() : nullptr;  // the informer keeps it
   }
 
   bool Agrees(const std::string& name, const Json& object) const {

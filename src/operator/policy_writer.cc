@@ -13,6 +13,8 @@
 #include "operator/json_values.h"
 #include "operator/names.h"
 #include "protocol/kube/events.h"
+#include "protocol/kube/reconcile_loop.h"
+#include "protocol/kube/status_error.h"
 #include "protocol/kube/work_queue.h"
 
 namespace penstock::cluster {
@@ -29,6 +31,9 @@ constexpr base::Duration kShown = 5s;  // by then the watch has delivered our la
 // After this time a status of which the server dropped a part is written once more: its definition
 // may have the missing fields by now.
 constexpr base::Duration kMade = 10min;
+/// Between two Events about a status that is refused: of the same cause (a server keeps an Event
+/// for an hour), and of different ones.
+constexpr base::Duration kRefusalSaidAgain = 30min, kRefusalsSpacing = 1min;
 
 /// With the version, no finalizer is lost that another client has written meanwhile.
 Json FinalizerPatch(const PolicyObject& policy, bool wanted) {
@@ -104,6 +109,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     std::erase_if(reported, is_other);
     std::erase_if(uids, is_other);
     std::erase_if(tried, is_other);
+    std::erase_if(refused, is_other);
   }
 
   void Forget(const std::string& key) {
@@ -111,6 +117,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     reported.erase(key);
     uids.erase(key);
     tried.erase(key);
+    refused.erase(key);
   }
 
   /// Of a policy that is being deleted, or that another operator has taken over. The status says
@@ -194,6 +201,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
            base::IfAlive(this, [key, done, of_status = !subresource.empty()](
                                    State& self, const Result<ApiResponse>& answer) {
              if (answer.ok() && of_status) self.Remember(key, answer);
+             if (of_status) self.ReportRefusal(key, answer);
              self.Written(key, answer, done);
            }));
   }
@@ -219,6 +227,29 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
       base::Log(base::kWarn, "policy not written",
                 {{"policy", key}, {"why", answer.error().message()}});
     done(answer.error());
+  }
+
+  /// A status that cannot be written says nothing of that itself.
+  void ReportRefusal(const std::string& key, const Result<ApiResponse>& answer) {
+    const bool is_refused =
+        !answer.ok() && protocol::kube::ReconcileLoop::IsRefusal(answer.error().code());
+    if (answer.ok()) refused.erase(key);
+    const PolicyObject* policy = is_refused ? callbacks.find(key) : nullptr;
+    if (policy == nullptr || answer.error().code() == Code::kNotFound) return;
+    const std::string& why = answer.error().message();
+    Refused& known = refused.try_emplace(key, Refused{.since = Now()}).first->second;
+    if (protocol::kube::NamesMissingRule(why) &&
+        Now() - known.since < protocol::kube::kRolesAreKnown)
+      return;
+    const base::Duration spacing = known.why == why ? kRefusalSaidAgain : kRefusalsSpacing;
+    if (!known.why.empty() && Now() - known.said < spacing) return;
+    known.why = why;
+    known.said = Now();
+    recorder.Warning(ReferenceTo(*policy), "StatusNotWritten",
+                     "the API server refuses the status of this object, which is out of date until "
+                     "what refuses it is corrected (a right, the definition of the kind, an "
+                     "admission webhook): " +
+                         why);
   }
 
   /// What was reported of a policy.
@@ -290,6 +321,11 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
   };
   std::map<std::string, Tried> tried;       // the last change of the finalizer
   std::map<std::string, std::string> uids;  // of the policies with these keys
+  struct Refused {
+    base::TimePoint since{}, said{};
+    std::string why;  // as last said
+  };
+  std::map<std::string, Refused> refused;  // statuses
   std::map<std::string, Reported> reported;
   std::uint64_t writes = 0;
   EventRecorder recorder;
@@ -306,8 +342,8 @@ PolicyWriter::~PolicyWriter() = default;
 void PolicyWriter::Soon(const std::string& key) { state_->queue->Add(key); }
 void PolicyWriter::ForgetOthers(const std::set<std::string>& keys) { state_->ForgetOthers(keys); }
 std::size_t PolicyWriter::remembered() const {
-  return std::max(
-      {state_->sent.size(), state_->reported.size(), state_->uids.size(), state_->tried.size()});
+  return std::max({state_->sent.size(), state_->reported.size(), state_->uids.size(),
+                   state_->tried.size(), state_->refused.size()});
 }
 std::uint64_t PolicyWriter::writes() const { return state_->writes; }
 

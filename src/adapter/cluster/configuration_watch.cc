@@ -132,7 +132,7 @@ struct ConfigurationWatch::State {
     if (!node || !maps->synced()) return;
     const auto label = node->labels.find(where.node_label);
     Notify(api::ChooseConfig(where, label == node->labels.end() ? "" : label->second,
-                             maps->Find(where.namespace_name, where.name)));
+                             maps->Find(where.namespace_name, where.name).get()));
   }
 
   void Notify(api::RemoteConfig remote) {

@@ -54,7 +54,7 @@ struct CountersWatch::State {
   std::string Name() const { return where[0] + "/" + where[1]; }
 
   void Refresh() {
-    if (maps->synced()) Notify(ChooseCounters(Name(), maps->Find(where[0], where[1])));
+    if (maps->synced()) Notify(ChooseCounters(Name(), maps->Find(where[0], where[1]).get()));
   }
 
   void OnError(const base::Status& why) {

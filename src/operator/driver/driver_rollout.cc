@@ -115,6 +115,7 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
     options.resource = kNodeKind;
     options.metadata_only = spec.drivers.empty();
     options.reduce = [kept = keys](const Json& node) { return ReducedDriverNode(node, kept); };
+    options.packed = true;
     nodes.emplace(api, options,
                   Handlers([this](const Json& node) { Seen(node); },
                            [this](const auto&, const auto& name) {
@@ -165,6 +166,7 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
     options.namespace_name = installation->namespace_name;
     options.label_selector = kDriverPods;
     options.reduce = ReducedDriverPod;
+    options.packed = true;
     pods.emplace(api, options,
                  Handlers(
                      [this](const Json& pod) {
@@ -304,9 +306,20 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
       claims.reset();
       claimed.clear();
       no_claims = false;
-      refused.clear();
-      refused_at.clear();
     }
+    ForgetRefused();
+  }
+
+  /// A roll-out takes days in a large cluster: of pods that are gone, and of those on nodes that it
+  /// has left, nothing stays.
+  void ForgetRefused() {
+    if (refused.empty()) return;
+    std::set<std::string> uids;
+    for (const auto& [node, watched] : node_pods)
+      for (const auto& [name, pod] : watched.pods) uids.insert(TextAt(pod, "/metadata/uid"));
+    for (const auto& [node, its_pods] : driver_pods)
+      for (const auto& [name, pod] : its_pods) uids.insert(pod.pod.uid);
+    std::erase_if(refused, [&uids](const auto& one) { return !uids.contains(one.first); });
   }
 
   // Turns.
@@ -332,7 +345,8 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
     }
     facts.claims.reset();
     if (no_claims || (claims && claims->synced())) facts.claims = claimed;
-    facts.refused = refused;
+    facts.refused.clear();
+    for (const auto& [uid, refusal] : refused) facts.refused.emplace(uid, refusal.why);
     facts.being_written = writer.steps();
     facts.images = images.answers();
   }
@@ -413,21 +427,19 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
 
   /// An eviction that was refused is not asked for again at once.
   bool IsTooSoon(const UpgradeAction& action) const {
-    const auto found = refused_at.find(action.uid);
-    return found != refused_at.end() && api.executor().clock().Now() - found->second < kRetry;
+    const auto found = refused.find(action.uid);
+    return found != refused.end() && api.executor().clock().Now() - found->second.at < kRetry;
   }
 
   /// The node as the plan saw it.
   Json BasisOf(const std::string& name) const {
-    const Json* found = nodes->Find("", name);
+    const auto found = nodes->Find("", name);
     return found == nullptr ? Json() : *found;
   }
 
   void Written(const std::string& node, NodeWriter::Result result) {
-    for (auto& [uid, why] : result.refused) {
-      refused[uid] = std::move(why);
-      refused_at[uid] = api.executor().clock().Now();
-    }
+    for (auto& [uid, why] : result.refused)
+      refused[uid] = {std::move(why), api.executor().clock().Now()};
     if (!result.node.is_null()) nodes->Learn(result.node);
     callbacks.due_after(result.status.ok() ? base::Duration(0) : kRetry);
     if (result.status.ok()) {
@@ -452,8 +464,11 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
   std::map<std::string, std::vector<std::string>> map_keys;
   DeviceClaims claimed;
   bool no_claims = false;
-  std::map<std::string, std::string> refused;         // evictions: by uid, why
-  std::map<std::string, base::TimePoint> refused_at;  // and when
+  struct Refusal {
+    std::string why;
+    base::TimePoint at{};
+  };
+  std::map<std::string, Refusal> refused;  // the last eviction or deletion of a pod, by its uid
   struct Problem {
     std::string text;
     base::TimePoint again{};
@@ -496,6 +511,8 @@ bool DriverRollout::settled() const {
 std::uint64_t DriverRollout::writes() const { return state_->writer.writes(); }
 
 std::uint64_t DriverRollout::check_writes() const { return state_->images.writes(); }
+
+std::size_t DriverRollout::refused() const { return state_->refused.size(); }
 
 std::vector<std::string> DriverRollout::problems() const {
   std::set<std::string> texts;

@@ -51,6 +51,7 @@ class DriverRollout {
   bool settled() const;
   std::uint64_t writes() const;        ///< of nodes, evictions and deletions, since the start
   std::uint64_t check_writes() const;  ///< of pods that check images
+  std::size_t refused() const;         ///< pods that are there, and could not be evicted or deleted
   /// Errors of the last writes, by their texts.
   std::vector<std::string> problems() const;
 

@@ -72,12 +72,14 @@ class DriverRolloutTest : public testing::Test {
                                   {"spec", std::move(spec)}});
   }
 
-  void Start() {
+  void Start() { Start(api_); }
+  /// `api`: leads to api_.
+  void Start(protocol::kube::Api& api) {
     operator_.reset();
     operator_ = std::make_unique<Operator>(
-        api_, Operator::Options{.installation = {.namespace_name = "gpu-operator",
-                                                 .image = "localhost/penstock:1"},
-                                .host = "pod-1"});
+        api, Operator::Options{.installation = {.namespace_name = "gpu-operator",
+                                                .image = "localhost/penstock:1"},
+                               .host = "pod-1"});
     operator_->Start();
     executor_.Advance(1s);
     const auto definitions = EmbeddedObjects("CustomResourceDefinition");

@@ -57,7 +57,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
       : api(its_api),
         options(std::move(its_options)),
         handlers(std::move(its_handlers)),
-        cache(options.most_objects, options.most_bytes),
+        cache(options.most_objects, options.most_bytes, options.packed),
         backoff(std::max<Duration>(options.spread, 1s), std::max(options.spread, kLongestWait)) {}
 
   base::TimePoint Now() const { return api.executor().clock().Now(); }
@@ -401,7 +401,7 @@ bool Informer::Learn(const Json& object) {
   return alive->Learn(object);
 }
 
-const Json* Informer::Find(const std::string& namespace_name, const std::string& name) const {
+Object Informer::Find(const std::string& namespace_name, const std::string& name) const {
   return state_->cache.Find({namespace_name, name});
 }
 std::size_t Informer::size() const { return state_->cache.size(); }

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <nlohmann/json.hpp>
 
 #include "base/testing/manual_executor.h"
@@ -99,12 +100,40 @@ TEST_F(InformerTest, KeepsOneObjectWithoutWhatNoOneReads) {
   api_.Put(PathOf("n1"), Node());
   api_.Put(PathOf("n2"), Node());
   Start();
-  const Json* node = informer_->Find("", "n1");
+  const auto node = informer_->Find("", "n1");
   ASSERT_NE(node, nullptr);
   EXPECT_FALSE((*node)["metadata"].contains("managedFields"));
   EXPECT_FALSE((*node)["status"].contains("images"));
   EXPECT_EQ(informer_->size(), 1u);
   EXPECT_LT(informer_->bytes(), 400u);
+}
+
+TEST_F(InformerTest, APackedObjectIsTheSameAndIsNoChangeWhereNothingKeptOfItIs) {
+  options_.packed = true;
+  options_.without = {"/status"};
+  api_.Put(PathOf("n1"), Node());
+  Start();
+  EXPECT_EQ(informer_->Find("", "n0"), nullptr);
+  Json expected = *api_.Find(PathOf("n1"));
+  expected.erase("status");
+  expected["metadata"].erase("managedFields");
+  ASSERT_NE(informer_->Find("", "n1"), nullptr);
+  EXPECT_EQ(*informer_->Find("", "n1"), expected);
+  EXPECT_EQ(informer_->bytes(), expected.dump().size());
+  Take();
+  const Json without_version = {{"metadata", {{"resourceVersion", nullptr}}}};
+  options_.reduce = [&without_version](Json node) {
+    node.merge_patch(without_version);
+    return node;
+  };
+  Start();
+  Take();
+  api_.Merge(PathOf("n1"), {{"status", {{"images", "other ones"}}}});
+  Run();
+  EXPECT_THAT(Take(), IsEmpty());
+  api_.Merge(PathOf("n1"), {{"metadata", {{"labels", {{"a", "2"}}}}}});
+  Run();
+  EXPECT_THAT(Take(), ElementsAre("+n1=2"));
 }
 
 class OldServer : public InformerTest, public testing::WithParamInterface<StreamingLists> {};
@@ -195,6 +224,32 @@ TEST(ObjectCache, ForgetsWhatItLearnedFromAServerThatIsListedAgain) {
   EXPECT_EQ(cache.Put(meta("5"), node("4")), kChanged) << "it came back with an older state";
   EXPECT_EQ(cache.Learn(meta("x"), node("5")), kChanged) << "which is newer is not known";
   EXPECT_EQ(cache.Put(meta("y"), node("6")), kChanged);
+}
+
+/// Of a Node, what the operator keeps of it.
+TEST(ObjectCache, ATextTakesLessThanHalfOfWhatAnObjectTakes) {
+  const auto used = [] { return ::mallinfo2().uordblks; };
+  const auto fill = [](ObjectCache& cache) {
+    for (int i = 0; i < 200; ++i) {
+      const std::string name = "node-" + std::to_string(i);
+      Json labels = Json::object();
+      for (int k = 0; k < 12; ++k)
+        labels["nvidia.com/gpu.deploy.service-" + std::to_string(k)] = "true";
+      cache.Put({"Node", "", name, "1"},
+                std::make_shared<const Json>(
+                    Json{{"metadata", {{"name", name}, {"uid", name}, {"labels", labels}}}}));
+    }
+  };
+  ObjectCache objects(1000, 1u << 20), texts(1000, 1u << 20, true);
+  const auto before = used();
+  fill(objects);
+  const auto with_objects = used();
+  fill(texts);
+  const auto with_texts = used();
+  if (with_objects == before) GTEST_SKIP() << "this allocator does not count";
+  EXPECT_LT(with_texts - with_objects, (with_objects - before) / 2);
+  EXPECT_EQ(texts.bytes(), objects.bytes());
+  EXPECT_EQ(*texts.Find({"", "node-7"}), *objects.Find({"", "node-7"}));
 }
 
 TEST_F(InformerTest, AStreamingListThatNeverEndsIsAskedForInPages) {

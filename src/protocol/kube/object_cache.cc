@@ -1,4 +1,4 @@
-// Counts bytes as text; a Json takes about four times that in memory.
+// Counts bytes as text; a Json takes about four times that in memory, in many small pieces.
 #include "protocol/kube/object_cache.h"
 
 #include <nlohmann/json.hpp>
@@ -16,6 +16,12 @@ bool IsOlder(const std::string& version, const std::string& other) {
   };
   return is_number(version) && is_number(other) &&
          std::pair(version.size(), version) < std::pair(other.size(), other);
+}
+
+void Pack(Object& object, std::string& text) {
+  text = base::JsonText(*object);
+  text.shrink_to_fit();
+  object.reset();
 }
 
 }  // namespace
@@ -36,17 +42,23 @@ ObjectCache::Kept ObjectCache::Put(const ObjectMeta& meta, Object object) {
     found->second.is_learned = false;
   }
   if (known && found->second.version == meta.version) return Kept::kSame;
-  if (known && *found->second.object == *object) {  // all that changed is not kept
+  Entry entry{.object = std::move(object), .text = {}, .version = meta.version, .list = list_};
+  if (packed_) Pack(entry.object, entry.text);
+  if (known && HasContentOf(found->second, entry)) {  // all that changed is not kept
     found->second.version = meta.version;
     return Kept::kSame;
   }
-  const std::size_t bytes = base::JsonText(*object).size();
+  entry.bytes = packed_ ? entry.text.size() : base::JsonText(*entry.object).size();
   const std::size_t freed = known ? found->second.bytes : 0;
-  if ((!known && entries_.size() >= most_objects_) || bytes_ - freed + bytes > most_bytes_)
+  if ((!known && entries_.size() >= most_objects_) || bytes_ - freed + entry.bytes > most_bytes_)
     return Kept::kNoRoom;
-  bytes_ += bytes - freed;
-  entries_.insert_or_assign(key, Entry{std::move(object), meta.version, bytes, list_});
+  bytes_ += entry.bytes - freed;
+  entries_.insert_or_assign(key, std::move(entry));
   return Kept::kChanged;
+}
+
+bool ObjectCache::HasContentOf(const Entry& one, const Entry& other) const {
+  return packed_ ? one.text == other.text : *one.object == *other.object;
 }
 
 ObjectCache::Kept ObjectCache::Learn(const ObjectMeta& meta, Object object) {
@@ -87,9 +99,11 @@ std::vector<ObjectCache::Key> ObjectCache::EndList() {
   return missing;
 }
 
-const Json* ObjectCache::Find(const Key& key) const {
+Object ObjectCache::Find(const Key& key) const {
   const auto found = entries_.find(key);
-  return found == entries_.end() ? nullptr : found->second.object.get();
+  if (found == entries_.end()) return nullptr;
+  const Entry& entry = found->second;
+  return packed_ ? std::make_shared<const Json>(base::ParseJson<Json>(entry.text)) : entry.object;
 }
 
 std::string ObjectCache::VersionOf(const Key& key) const {

@@ -17,8 +17,9 @@ class ObjectCache {
  public:
   using Key = std::pair<std::string, std::string>;  ///< namespace, name
 
-  ObjectCache(std::size_t most_objects, std::size_t most_bytes)
-      : most_objects_(most_objects), most_bytes_(most_bytes) {}
+  /// `packed`: objects are kept as text.
+  ObjectCache(std::size_t most_objects, std::size_t most_bytes, bool packed = false)
+      : most_objects_(most_objects), most_bytes_(most_bytes), packed_(packed) {}
 
   enum class Kept { kChanged, kSame, kNoRoom };
   /// kNoRoom: nothing changed, and an older state of the object stays. In each case the object
@@ -36,22 +37,25 @@ class ObjectCache {
   void BeginList();
   std::vector<Key> EndList();
 
-  const Json* Find(const Key& key) const;
+  Object Find(const Key& key) const;            ///< null: it is not known
   std::string VersionOf(const Key& key) const;  ///< empty: it is not known
   std::size_t size() const { return entries_.size(); }
   std::size_t bytes() const { return bytes_; }
 
  private:
   struct Entry {
-    Object object;
+    Object object;     ///< null where it is packed
+    std::string text;  ///< empty where it is not
     std::string version;
     std::size_t bytes = 0;
     std::uint64_t list = 0;
     bool is_learned = false;  ///< a list or watch may have older versions yet to come
   };
   bool Erase(const Key& key);
+  bool HasContentOf(const Entry& one, const Entry& other) const;
 
   std::size_t most_objects_, most_bytes_;
+  bool packed_;
   std::map<Key, Entry> entries_;
   std::size_t bytes_ = 0;
   std::uint64_t list_ = 0;

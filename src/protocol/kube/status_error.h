@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/core/clock.h"
 #include "base/core/result.h"
 #include "protocol/kube/api.h"
 
@@ -18,6 +19,10 @@ base::Error StatusError(int status, std::string_view body, const ApiCall& call);
 /// Whether it is the message of a refusal by RBAC (StatusError). A server that has just started
 /// refuses so until it has read its roles and bindings.
 bool NamesMissingRule(std::string_view message);
+/// A server has read its roles after some 20 s, and what it refused then is tried again within a
+/// minute (Informer, ReconcileLoop after its first refusals, WorkQueue): what it refuses after this
+/// time is not permitted.
+inline constexpr base::Duration kRolesAreKnown = std::chrono::seconds(90);
 
 /// The RBAC rule that permits a call, as in a Role: `apiGroups: [""], resources: ["nodes/status"],
 /// resourceNames: ["n1"], verbs: ["patch"]`. Kubernetes:

@@ -242,23 +242,9 @@ bool Transfer::Body(std::string_view part) {
   const std::size_t end = lines ? part.rfind('\n') : std::string_view::npos;
   tail_ = end == std::string_view::npos ? tail_ + part.size() : part.size() - end - 1;
   too_large_ = tail_ > (lines ? kMaxLine : stream_ ? kMaxErrorBody : kMaxBody);
-  if (!too_large_) body_.append(part);
-  return !too_large_;
-}
-
-std::optional<std::string_view> Transfer::NextLine(bool ended) {
-  const std::size_t end = body_.find('\n', searched_);
-  if (end == std::string::npos) {
-    body_.erase(0, std::exchange(line_start_, 0));
-    searched_ = body_.size();
-    if (!ended || body_.empty()) return std::nullopt;
-    line_start_ = searched_;
-    return std::string_view(body_);
-  }
-  std::string_view line(body_.data() + line_start_, end - line_start_);
-  line_start_ = searched_ = end + 1;
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  return line;
+  if (too_large_) return false;
+  lines ? lines_.Append(part) : void(body_.append(part));
+  return true;
 }
 
 bool Transfer::html() const { return content_type_.starts_with("text/html"); }
@@ -309,8 +295,8 @@ base::Error Transfer::Failure(CURLcode code, const ApiCall& call) const {
     case CURLE_SSL_CERTPROBLEM:
       return at(Code::kUnauthenticated, "the client certificate and key cannot be used");
     case CURLE_PARTIAL_FILE:
-      return at(Code::kUnavailable,
-                "the answer was cut off after " + std::to_string(body_.size()) + " bytes");
+      return at(Code::kUnavailable, "the answer was cut off after " +
+                                        std::to_string(body_.size() + lines_.size()) + " bytes");
     case CURLE_OPERATION_TIMEDOUT:
       return at(Code::kDeadlineExceeded, "the API server did not answer in time");
     default: break;

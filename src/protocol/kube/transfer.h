@@ -13,6 +13,7 @@
 #include "protocol/kube/api.h"
 #include "protocol/kube/credentials/access.h"
 #include "protocol/kube/credentials/credentials.h"
+#include "protocol/kube/line_buffer.h"
 #include "protocol/net/curl_library.h"
 
 namespace penstock::protocol::kube {
@@ -51,7 +52,7 @@ class Transfer {
 
   /// The next complete line of a stream, without its end; if `ended`, also the rest. Valid until
   /// the next call.
-  std::optional<std::string_view> NextLine(bool ended);
+  std::optional<std::string_view> NextLine(bool ended) { return lines_.Next(ended); }
 
   /// The error of a transfer that libcurl ended with a failure.
   base::Error Failure(CURLcode code, const ApiCall& call) const;
@@ -83,10 +84,9 @@ class Transfer {
   int status_ = 0;
   std::string content_type_;
   bool has_retry_after_ = false;
-  std::string body_;
-  std::size_t line_start_ = 0;  // of the first line not taken yet
-  std::size_t searched_ = 0;    // no line ends before it
-  std::size_t tail_ = 0;        // bytes after the last line's end
+  std::string body_;  // of a stream's error answer, too
+  LineBuffer lines_;
+  std::size_t tail_ = 0;  // bytes after the last line's end
   bool too_large_ = false;
   char error_[CURL_ERROR_SIZE] = "";
 };

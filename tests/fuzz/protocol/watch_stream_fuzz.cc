@@ -34,7 +34,7 @@ void Watch(std::string_view input) {
                          [&](const Json& object) {
                            const auto meta = MetaOf(object);
                            Require(meta.ok() &&
-                                   its->Find(meta->namespace_name, meta->name) == &object &&
+                                   its->Find(meta->namespace_name, meta->name).get() == &object &&
                                    !object["metadata"].contains("managedFields"));
                            ++known;
                          },
