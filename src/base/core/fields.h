@@ -30,6 +30,7 @@
 #include "base/core/json_text.h"
 #include "base/core/quantity.h"
 #include "base/core/result.h"
+#include "base/core/shared_vector.h"
 
 namespace penstock::base {
 
@@ -242,10 +243,11 @@ class StructWriter {
   }
   template <typename T>
   static Json Written(const std::vector<T>& items, const FieldRules& rules) {
-    Json list = Json::array();
-    for (const T& item : items)
-      if (list.size() < rules.longest) list.push_back(Written(item, {}));
-    return list;
+    return WrittenList(items, rules);
+  }
+  template <typename T>
+  static Json Written(const SharedVector<T>& items, const FieldRules& rules) {
+    return WrittenList(items, rules);
   }
   template <typename T>
   static Json Written(const std::map<std::string, T>& map, const FieldRules& rules) {
@@ -260,6 +262,13 @@ class StructWriter {
     StructWriter writer(object);
     VisitFields(writer, value);
     return object;
+  }
+
+  static Json WrittenList(const auto& items, const FieldRules& rules) {
+    Json list = Json::array();
+    for (const auto& item : items)
+      if (list.size() < rules.longest) list.push_back(Written(item, {}));
+    return list;
   }
 
   Json& json_;

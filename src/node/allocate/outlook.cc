@@ -21,7 +21,7 @@ class Future {
   explicit Future(const Outlook& outlook) : outlook_(outlook), ledger_(outlook.ledger) {}
 
   void End(const std::string& id) {
-    std::erase_if(ledger_.leases, [&id](const Lease& lease) { return lease.id == id; });
+    ledger_.leases.EraseIf([&id](const Lease& lease) { return lease.id == id; });
   }
   void Begin(const std::string& id, const std::vector<Slot>& slots) {
     ledger_.leases.push_back({.id = id, .slots = slots});

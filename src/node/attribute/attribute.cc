@@ -48,7 +48,7 @@ bool SameContainer(const ledger::Lease& lease, const PodHolding& pod) {
 
 /// The first slot of these leases that satisfies the predicate.
 template <typename Predicate>
-const ledger::Slot* FindSlot(const std::vector<ledger::Lease>& leases, Predicate predicate) {
+const ledger::Slot* FindSlot(const ledger::Leases& leases, Predicate predicate) {
   for (const ledger::Lease& lease : leases)
     for (const ledger::Slot& slot : lease.slots)
       if (predicate(slot)) return &slot;
@@ -73,7 +73,7 @@ int SharesBy(const std::vector<PodHolding>& pods, const std::string& device) {
 }
 
 /// Copies what the device is a part of from a slot of the same device.
-void CopyAncestors(ledger::Slot& slot, const std::vector<ledger::Lease>& before,
+void CopyAncestors(ledger::Slot& slot, const ledger::Leases& before,
                    const std::vector<share::Offer>& offers) {
   const ledger::Slot* known = FindSlotOf(offers, slot.device);
   if (known == nullptr)
@@ -86,9 +86,8 @@ void CopyAncestors(ledger::Slot& slot, const std::vector<ledger::Lease>& before,
 /// Completes the kubelet's id with what is known of it: from its holders `before`, from other
 /// current or former holders on its device, or from the offers.
 ledger::Slot ToSlot(const std::string& id, const std::string& resource,
-                    const std::vector<PodHolding>& pods, const std::vector<ledger::Lease>& before,
-                    const std::vector<ledger::Lease>& now,
-                    const std::vector<share::Offer>& offers) {
+                    const std::vector<PodHolding>& pods, const ledger::Leases& before,
+                    const ledger::Leases& now, const std::vector<share::Offer>& offers) {
   ledger::Slot likely = ledger::WithShape({id, share::DeviceOf(id), resource, {}});
   CopyAncestors(likely, before, offers);
   if (likely.id == likely.device) return likely;

@@ -216,7 +216,7 @@ TEST(Attribute, DistinguishesThoseThatOnlyDraw) {
   EXPECT_THAT(unknown.by_lease, IsEmpty()) << "the process does not belong to the unknown pod";
   EXPECT_EQ(unknown.graphics.at("G0").size(), 1u);
 
-  ledger.leases[0].pod_uid = kUid;
+  ledger.leases.Edit(0).pod_uid = kUid;
   const auto rendering =
       Attribute(WithProcess(42, true), ledger,
                 {{42, Process(42, "/kubepods/pod" + std::string(kUid) + "/abc")}});

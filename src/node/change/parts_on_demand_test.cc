@@ -123,7 +123,7 @@ TEST_F(PartsOnDemandTest, ForeseesRoomOnceHoldersHaveEnded) {
   };
   EXPECT_THAT(slots_of("1g", 1), IsEmpty());
   const auto end = [&](const std::string& id) {
-    std::erase_if(then.leases, [&](const ledger::Lease& lease) { return lease.id == id; });
+    then.leases.EraseIf([&](const ledger::Lease& lease) { return lease.id == id; });
   };
   end("P3");
   EXPECT_THAT(slots_of("1g", 2), IsEmpty());

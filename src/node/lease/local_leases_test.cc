@@ -106,7 +106,7 @@ class LocalLeasesTest : public testing::Test {
   base::Result<Lease> Admit(const Sleeper& requester) {
     return leases_->Admit(AdmissionOf("GPU-1", requester.pid(), requester.pidfd()));
   }
-  std::vector<Lease> Held() const { return ledger_->Get()->leases; }
+  ledger::Leases Held() const { return ledger_->Get()->leases; }
 
   base::ManualExecutor executor_;
   inventory::Inventory inventory_;

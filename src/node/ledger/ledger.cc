@@ -13,6 +13,12 @@ namespace {
 // More than any configuration has; limits numbers that come from other programs' ids.
 constexpr std::int64_t kMaxShares = 1'000'000;
 
+/// Where a lease is or would be.
+Leases::const_iterator PlaceOf(const Leases& leases, std::string_view id) {
+  return std::lower_bound(leases.begin(), leases.end(), id,
+                          [](const Lease& lease, std::string_view i) { return lease.id < i; });
+}
+
 }  // namespace
 
 std::string_view ToString(Enforcement enforcement) {
@@ -31,9 +37,7 @@ Slot WithShape(Slot slot) {
 }
 
 const Lease* Snapshot::FindLease(std::string_view id) const {
-  const auto found =
-      std::lower_bound(leases.begin(), leases.end(), id,
-                       [](const Lease& lease, std::string_view i) { return lease.id < i; });
+  const auto found = PlaceOf(leases, id);
   return found == leases.end() || found->id != id ? nullptr : &*found;
 }
 
@@ -88,8 +92,7 @@ base::Status Ledger::Add(Lease lease) {
                      slot->id + " cannot be allocated together with " + before->id);
   }
   Snapshot next = *now;
-  const auto place = std::lower_bound(next.leases.begin(), next.leases.end(), lease,
-                                      [](const Lease& a, const Lease& b) { return a.id < b.id; });
+  const auto place = PlaceOf(next.leases, lease.id);
   next.leases.insert(place, std::move(lease));
   Publish(std::move(next));
   return {};
@@ -106,9 +109,9 @@ base::Status Ledger::Update(const Lease& lease) {
   updated.allocator = found->allocator;
   updated.since = found->since;
   if (updated == *found) return {};
-  const auto place = found - now->leases.data();
   Snapshot next = *now;
-  next.leases[static_cast<std::size_t>(place)] = std::move(updated);
+  const auto place = PlaceOf(next.leases, lease.id);
+  next.leases.Replace(place, std::move(updated));
   Publish(std::move(next));
   return {};
 }
@@ -116,7 +119,7 @@ base::Status Ledger::Update(const Lease& lease) {
 void Ledger::Release(const std::string& id) {
   if (Get()->FindLease(id) == nullptr) return;
   Snapshot next = *Get();
-  std::erase_if(next.leases, [&id](const Lease& lease) { return lease.id == id; });
+  next.leases.EraseIf([&id](const Lease& lease) { return lease.id == id; });
   Publish(std::move(next));
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/result.h"
+#include "base/core/shared_vector.h"
 #include "base/published.h"
 #include "device/model.h"
 #include "node/inventory/device_tree.h"
@@ -81,10 +82,13 @@ struct Lease {
   bool operator==(const Lease&) const = default;
 };
 
+/// Two snapshots share the leases that are in both: few change from one to the next.
+using Leases = base::SharedVector<Lease>;
+
 /// All leases and processes at one moment.
 struct Snapshot {
   std::uint64_t generation = 0;
-  std::vector<Lease> leases;  ///< by id
+  Leases leases;  ///< by id
   std::map<std::string, std::vector<Process>>
       outside;  ///< device id → processes on it to which it was not allocated
   /// Device id → processes that only draw on it and to which it was not allocated. They are

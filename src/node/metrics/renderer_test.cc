@@ -249,7 +249,7 @@ TEST(MetricsRenderer, AHolderIsThereFromItsAllocationAndEndsWithIt) {
       SeriesOf(renderer.Make(node.Get(), PlainFigures(), PageFormat::kText, Detail::kProcesses),
                "accelerator_held"),
       SizeIs(2));
-  node.ledger.leases[0].pod = "train-1";
+  node.ledger.leases.Edit(0).pod = "train-1";
   ++node.ledger.generation;
   EXPECT_THAT(renderer.Make(node.Get(), PlainFigures(), PageFormat::kText, Detail::kProcesses),
               HasSubstr("pod=\"train-1\""));
@@ -354,9 +354,9 @@ TEST(MetricsRenderer, NamesAndGlobsSayWhatIsShown) {
 TEST(MetricsRenderer, APodWhoseNameIsNotKnownForLongIsReported) {
   Node node;
   EXPECT_THAT(PageOf(node), HasSubstr("penstock_attribution_up{door=\"kubelet\"} 1\n"));
-  node.ledger.leases[1].pod.clear();
+  node.ledger.leases.Edit(1).pod.clear();
   EXPECT_THAT(PageOf(node), HasSubstr("penstock_attribution_up{door=\"kubelet\"} 0\n"));
-  node.ledger.leases[1].since = kNow - 10s;
+  node.ledger.leases.Edit(1).since = kNow - 10s;
   EXPECT_THAT(PageOf(node), HasSubstr("penstock_attribution_up{door=\"kubelet\"} 1\n"))
       << "the kubelet has not told yet";
 }

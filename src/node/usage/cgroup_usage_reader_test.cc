@@ -44,7 +44,7 @@ class GroupsTest : public ::testing::Test {
     for (const pid_t pid : pids) lease.processes.push_back({pid, 1, "", ""});
     return lease;
   }
-  void Follow(const std::vector<ledger::Lease>& leases) { groups_.Follow({.leases = leases}); }
+  void Follow(std::vector<ledger::Lease> leases) { groups_.Follow({.leases = std::move(leases)}); }
   void Refresh() {
     groups_.Refresh();
     executor_.RunUntilIdle();

@@ -61,7 +61,7 @@ void UsageAccumulator::Follow(std::shared_ptr<const ledger::Snapshot> ledger, ba
     } else if (was == before->leases.end() || is->id < was->id) {
       Begin(*is++, now);
     } else {
-      if (*was != *is) Change(*is);
+      if (was.shared() != is.shared() && *was != *is) Change(*is);
       ++was, ++is;
     }
   }

@@ -88,7 +88,7 @@ TEST(ExporterJobs, CannotForgeALabelOrASeries) {
 
 TEST(ExporterJobs, APodCannotNameOne) {
   Node node;
-  for (ledger::Lease& lease : node.ledger.leases) lease.labels = {{"job", "18"}};
+  node.EditLeases([](ledger::Lease& lease) { lease.labels = {{"job", "18"}}; });
   api::TelemetryConfig config = Showing({"ACME_UTIL"}, true);
   config.holder_labels = {"*"};
   const auto label_of = [&] { return SeriesOf(PageOf(node, config), "ACME_UTIL")[0]; };

@@ -44,7 +44,7 @@ struct Divided : Node {
     usage.holders.clear();
   }
   void Hold(const std::string& device, std::size_t lease) {
-    ledger.leases[lease].slots = {{.id = device, .device = device}};
+    ledger.leases.Edit(lease).slots = {{.id = device, .device = device}};
     ++ledger.generation;
   }
   static std::shared_ptr<const sample::DeviceSample> Memory(const std::string& device,
@@ -116,7 +116,7 @@ TEST(ExporterParts, TheOneHolderOfPartsOfAPartIsInItsSeries) {
   };
   const auto hold = [&node](std::size_t lease) {
     node.Hold("P2.1", lease);
-    node.ledger.leases[lease].slots[0].ancestors = {{"P2", {}}, {"G0", {}}};
+    node.ledger.leases.Edit(lease).slots[0].ancestors = {{"P2", {}}, {"G0", {}}};
   };
   hold(1);
   EXPECT_THAT(of_p2(), HasSubstr(R"(profile="1g.P2",container="main",namespace="ml",pod="a"})"));
@@ -138,7 +138,7 @@ TEST(ExporterParts, APodCannotNameAnInstance) {
   node.Hold("P2", 0);
   node.Hold("G1", 1);
   node.ledger.leases.pop_back();
-  for (ledger::Lease& lease : node.ledger.leases) lease.labels = {{"profile", "1g.P1"}};
+  node.EditLeases([](ledger::Lease& lease) { lease.labels = {{"profile", "1g.P1"}}; });
   api::TelemetryConfig config = With({"ACME_POWER"}, true);
   config.holder_labels = {"*"};
   const auto series = SeriesOf(PageOf(node, config), "ACME_POWER");

@@ -230,7 +230,7 @@ TEST(Exporter, HoldersOfASharedDeviceHaveSeriesOfTheirOwnValuesAlone) {
 // Programs of `penstock run`: nothing changes without pods.
 TEST(Exporter, HoldersThatAreNoPodsHaveNoSeriesOfTheirOwnUnlessWanted) {
   Node node;
-  for (ledger::Lease& lease : node.ledger.leases) lease.pod.clear();
+  node.EditLeases([](ledger::Lease& lease) { lease.pod.clear(); });
   api::TelemetryConfig config = With({{"ACME_UTIL", "gauge", "Use."}});
   config.holders = true;
   EXPECT_THAT(SeriesOf(PageOf(node, config), "ACME_UTIL"),

@@ -353,6 +353,10 @@ struct Node {
     usage.records = {.written = 4, .pending = 1};
   }
 
+  void EditLeases(const std::function<void(ledger::Lease&)>& edit) {
+    for (std::size_t i = 0; i < ledger.leases.size(); ++i) edit(ledger.leases.Edit(i));
+  }
+
   Snapshots Get() const {
     return {.inventory = std::make_shared<const inventory::Snapshot>(inventory),
             .ledger = std::make_shared<const ledger::Snapshot>(ledger),
