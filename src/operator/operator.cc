@@ -116,7 +116,8 @@ struct Operator::State {
                 .state = [this](const auto& policy,
                                 const auto& found) { return StateFor(policy, found); },
                 .left = [this](const std::string& key) { return Left(key); },
-                .taken_back = [this] { return TakenBack(); }}) {
+                .taken_back = [this] { return TakenBack(); },
+                .changed = [this] { StatusSoon(); }}) {
     using Done = ReconcileLoop::Done;
     work.Add({.name = kPolicies,
               .work = [this](const Done& done) { Compute(done); },
@@ -746,8 +747,8 @@ struct Operator::State {
                          "any policy takes effect");
     for (const auto& [what, problem] : work.problems())
       if (problem.lasting) problems.push_back(problem.text);
-    for (const auto& texts :
-         {marker.problems(), rollout.problems(), taints.problems(), traces.problems()})
+    for (const auto& texts : {marker.problems(), rollout.problems(), taints.problems(),
+                              traces.problems(), writer.problems()})
       problems.insert(problems.end(), texts.begin(), texts.end());
     for (const OwnedObjects& objects : owned)
       for (std::string& text : objects.problems()) problems.push_back(std::move(text));

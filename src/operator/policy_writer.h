@@ -1,6 +1,7 @@
 // Writes what concerns the policies themselves: their status, an Event for each change of state, of
 // an error, of the fields that are not served and of the definitions that stay as they were found,
-// and the finalizer that holds a deleted policy until what it caused was taken back.
+// and the finalizer that holds a deleted policy until what it caused was taken back. One that
+// another program removes is written ever more rarely.
 #pragma once
 
 #include <functional>
@@ -37,6 +38,7 @@ class PolicyWriter {
     std::function<std::vector<std::string>(const std::string& key)> left;
     /// What was taken back of nodes, in words; empty: nothing.
     std::function<std::string()> taken_back;
+    std::function<void()> changed;  ///< problems()
   };
   PolicyWriter(protocol::kube::Api& api, const std::string& host, Callbacks callbacks);
   ~PolicyWriter();
@@ -47,6 +49,8 @@ class PolicyWriter {
   void ForgetOthers(const std::set<std::string>& keys);
   std::size_t remembered() const;  ///< policies of which something is
   std::uint64_t writes() const;
+  /// Of finalizers that another program removes again and again, with the remedy.
+  std::vector<std::string> problems() const;
 
  private:
   struct State;
