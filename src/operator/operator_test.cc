@@ -955,6 +955,32 @@ TEST_F(OperatorTest, ANamespaceThatIsBeingDeletedIsSaidAndNotFlooded) {
   EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), IsEmpty());
 }
 
+TEST_F(OperatorTest, WhatWasTakenBackIsSaidOnceAlsoWhereTheAnswerToTheRemovalIsLost) {
+  for (const bool is_refused_first : {false, true}) {
+    PutPolicy();
+    Start();
+    DeletePolicy();
+    executor_.Advance(20s);
+    api_.ForgetCalls();
+    ReleaseHosts(2);
+    if (is_refused_first) {
+      api_.Fail({.status = 500, .times = -1, .method = "PATCH", .path = kPolicy});
+      executor_.Advance(2min);
+      api_.Heal();
+    }
+    api_.Fail(
+        {.status = 0, .times = -1, .method = "PATCH", .path = kPolicy, .after_the_deed = true});
+    executor_.Advance(2min);
+    EXPECT_FALSE(IsHeld());
+    EXPECT_THAT(Events(), testing::Contains(HasSubstr("TakenBack")).Times(1)) << is_refused_first;
+    EXPECT_THAT(Written(),
+                Not(Contains(testing::StartsWith("PATCH /api/v1/namespaces/default/events"))));
+    api_.Heal();
+    api_.Remove(kPolicy);
+    executor_.Advance(1min);
+  }
+}
+
 TEST_F(OperatorTest, ADeletedPolicyIsHeldAlsoWhereAStatusComesFirst) {
   PutPolicy();
   Start();
