@@ -332,7 +332,7 @@ struct Operator::State {
   }
 
   /// For the Event, after "its objects, and".
-  std::string TakenBack() const {
+  TakenBackOfNodes TakenBack() const {
     std::vector<std::string> all;
     if (std::vector<std::string> nodes = marker.taken_back(); !nodes.empty())
       all.push_back(kMarks + Named(std::move(nodes)));
@@ -344,7 +344,7 @@ struct Operator::State {
         all.back() +=
             ", but for the CDI specifications of " + Named(holders) + ", whose devices are held";
     }
-    return base::Join(all, ", and ");
+    return {base::Join(all, ", and "), hosts.has_given_up()};
   }
 
   /// Before it was deleted, or another operator took it over.

@@ -832,9 +832,10 @@ TEST_F(OperatorTest, WhatAgentsLeftOnHostsIsTakenBackByPodsBeforeAPolicyGoes) {
   EXPECT_EQ(api_.Find(kReleaseMap), nullptr);
   EXPECT_EQ(api_.Find(kState), nullptr);
   EXPECT_THAT(Events(),
-              Contains(EndsWith("and what agents wrote to 2 nodes (n1, n2), and what "
-                                "agents left on the hosts of 2 of 2 nodes, but for the CDI "
-                                "specifications of 1 node (n1), whose devices are held")));
+              Contains(AllOf(testing::StartsWith("Normal TakenBack"),
+                             EndsWith("and what agents wrote to 2 nodes (n1, n2), and what "
+                                      "agents left on the hosts of 2 of 2 nodes, but for the CDI "
+                                      "specifications of 1 node (n1), whose devices are held"))));
 }
 
 TEST_F(OperatorTest, ANodeThatDoesNotRespondHoldsAPolicyForAMinuteAndIsNamed) {
@@ -857,9 +858,11 @@ TEST_F(OperatorTest, ANodeThatDoesNotRespondHoldsAPolicyForAMinuteAndIsNamed) {
   for (const char* path : {kSet, kRelease})
     EXPECT_EQ(api_.Find(path), nullptr) << "its pod would keep the name from the next policy";
   EXPECT_EQ(api_.Find(kState), nullptr);
-  EXPECT_THAT(Events(), Contains(HasSubstr(
-                            "the hosts of 1 of 2 nodes (n2: agent: CrashLoopBackOff; "
-                            "`penstock cleanup --host --keep-state` takes it back on a node")));
+  EXPECT_THAT(
+      Events(),
+      Contains(AllOf(testing::StartsWith("Warning TakenBack"), HasSubstr("but not everywhere"),
+                     HasSubstr("the hosts of 1 of 2 nodes (n2: agent: CrashLoopBackOff; "
+                               "`penstock cleanup --host --keep-state` takes it back on a node"))));
 }
 
 TEST_F(OperatorTest, ANodeThatDoesNotRespondKeepsNoAgentsFromANewPolicy) {

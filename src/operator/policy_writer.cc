@@ -191,12 +191,15 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
   }
 
   void ReportTakenBack(const protocol::kube::ObjectReference& about) {
-    const std::string of_nodes = callbacks.taken_back();
-    base::Log(base::kInfo, "policy taken back",
-              {{"policy", about.kind + " " + about.name}, {"nodes", of_nodes}});
-    recorder.Normal(about, "TakenBack",
-                    "everything that it caused was taken back" +
-                        (of_nodes.empty() ? "" : ": its objects, and " + of_nodes));
+    const TakenBackOfNodes nodes = callbacks.taken_back();
+    base::Log(nodes.has_given_up ? base::kWarn : base::kInfo, "policy taken back",
+              {{"policy", about.kind + " " + about.name}, {"nodes", nodes.text}});
+    const std::string all = nodes.has_given_up ? "what it caused was taken back, but not everywhere"
+                                               : "everything that it caused was taken back";
+    const std::string message =
+        all + (nodes.text.empty() ? "" : ": its objects, and " + nodes.text);
+    nodes.has_given_up ? recorder.Warning(about, "TakenBack", message)
+                       : recorder.Normal(about, "TakenBack", message);
   }
 
   std::string MetaTime() const {  // as metav1.Time

@@ -18,6 +18,12 @@
 
 namespace penstock::cluster {
 
+/// What was taken back of nodes.
+struct TakenBackOfNodes {
+  std::string text;           ///< in words; empty: nothing
+  bool has_given_up = false;  ///< some, which the text names
+};
+
 /// Use on the api's executor. Writes each status at most once a second, and only where it differs.
 /// To an object that belongs to another operator (IsForeign) it writes nothing, and an Event says
 /// so: only a finalizer of ours that it has is removed, once that can be done.
@@ -36,8 +42,7 @@ class PolicyWriter {
     std::function<PolicyState(const PolicyObject& policy, const nlohmann::json& found)> state;
     /// What deleted policies caused and is still there, and is no other policy's.
     std::function<std::vector<std::string>(const std::string& key)> left;
-    /// What was taken back of nodes, in words; empty: nothing.
-    std::function<std::string()> taken_back;
+    std::function<TakenBackOfNodes()> taken_back;
     std::function<void()> changed;  ///< problems()
   };
   PolicyWriter(protocol::kube::Api& api, const std::string& host, Callbacks callbacks);
