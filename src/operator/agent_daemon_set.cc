@@ -1,6 +1,7 @@
 // Edits the DaemonSet of the manifest, so that both ways to install the agents give the same pods.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "api/config/config_revision.h"
 #include "base/core/json_text.h"
@@ -242,7 +243,10 @@ base::Result<Json> AgentDaemonSet(const api::PenstockSpec& spec, const Installat
 base::Result<Json> HostReleaseSet(const api::PenstockSpec& spec, const Installation& installation,
                                   const std::string& configuration,
                                   const std::map<std::string, std::string>& labels) {
-  ASSIGN(Json set, AgentDaemonSet(spec, installation, configuration));
+  // The operator's own image knows the command; one that the policy names may be older.
+  api::PenstockSpec own = spec;
+  if (!std::exchange(own.agent.image, "").empty()) own.agent.pull_policy.clear();
+  ASSIGN(Json set, AgentDaemonSet(own, installation, configuration));
   set["metadata"] = {{"name", kHostReleaseName}};
   set["spec"].erase("updateStrategy");
   set["spec"]["selector"]["matchLabels"] = labels;

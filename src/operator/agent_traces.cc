@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "operator/json_values.h"
 #include "operator/names.h"
+#include "protocol/kube/node_fields.h"
 #include "protocol/kube/work_queue.h"
 
 namespace penstock::cluster {
@@ -85,27 +86,6 @@ bool IsGone(const Error& why) {
          (why.code() == Code::kInvalidArgument && mentions("metadata.uid"));
 }
 
-/// Not one of those that the API server's plugin NodeRestriction keeps a node's credentials from.
-bool MayBeANodes(std::string_view key) {
-  const std::string_view domain = key.substr(0, key.find('/'));
-  return domain.size() == key.size() || domain.ends_with("feature.node.kubernetes.io") ||
-         !(domain.ends_with("kubernetes.io") || domain.ends_with("k8s.io"));
-}
-
-/// Agents apply labels and annotations, and nothing else. A node's credentials may write any name
-/// of a manager and any fields into its Node's managed fields, and the operator would remove them.
-bool AreOfAgents(const Json& fields) {
-  if (!fields.is_object() || fields.size() != 1 || !fields.contains("f:metadata")) return false;
-  for (const auto& [part, keys] : fields.at("f:metadata").items()) {
-    if (part == ".") continue;
-    if ((part != "f:labels" && part != "f:annotations") || !keys.is_object()) return false;
-    for (const auto& [key, none] : keys.items())
-      if (key != "." && !(key.starts_with("f:") && MayBeANodes(std::string_view(key).substr(2))))
-        return false;
-  }
-  return true;
-}
-
 /// Only labels that the operator writes, with values that it or an agent of it has written: a
 /// node's credentials may remove these anyway.
 std::set<std::string> ClientLabelsIn(const Json& node, const Json& fields) {
@@ -129,8 +109,7 @@ NodeTrace TraceOn(const Json& node) {
     const std::string manager = TextAt(entry, "/manager");
     const bool is_of_status = TextAt(entry, "/subresource") == "status";
     const Json* fields = Find(entry, "/fieldsV1");
-    trace.labels |= manager == kLabelsManager && TextAt(entry, "/operation") == "Apply" &&
-                    !is_of_status && fields != nullptr && AreOfAgents(*fields);
+    trace.labels |= manager == kLabelsManager && protocol::kube::MayBeTakenBack(entry);
     trace.condition |= manager == kConditionManager && is_of_status;
     if (manager == kClientsManager && !is_of_status && fields != nullptr)
       trace.client_labels.merge(ClientLabelsIn(node, *fields));

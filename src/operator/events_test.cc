@@ -109,6 +109,42 @@ TEST_F(PolicyEvents, LabelsThatAnotherProgramTakesBackAreSaid) {
               ElementsAre(AllOf(StartsWith("another program takes back labels"), HasSubstr("n1"))));
 }
 
+TEST_F(PolicyEvents, AFinalizerThatAnotherProgramRemovesIsSaidAndWrittenEverMoreRarely) {
+  const auto is_held = [this] {
+    return (*api_.Find(kPolicyPath))["metadata"].value("finalizers", json::array()) ==
+           json({"penstock.io/cleanup"});
+  };
+  const auto play = [&](int seconds) {
+    int times = 0;
+    for (int i = 0; i < seconds; ++i) {
+      if (is_held()) {
+        ++times;
+        api_.Merge(kPolicyPath,
+                   {{"metadata", {{"finalizers", nullptr}, {"annotations", {{"team", "a"}}}}}},
+                   "gitops");
+      }
+      executor_.Advance(1s);
+    }
+    return times;
+  };
+  EXPECT_THAT(play(60), AllOf(testing::Ge(4), testing::Le(10)));
+  EXPECT_THAT(EventsOfPolicy("ReconcileFailed"),
+              ElementsAre(AllOf(StartsWith("ClusterPolicy cluster-policy: another program"),
+                                HasSubstr("gitops"), HasSubstr("metadata.finalizers"))));
+  EXPECT_EQ((*api_.Find(kPolicyPath))["status"]["state"], "notReady");
+  api_.Merge(kPolicyPath, {{"spec", {{"daemonsets", {{"labels", {{"team", "a"}}}}}}}});
+  Settle();
+  EXPECT_NE(TextAt(*api_.Find(kSets + std::string("penstock-agent")),
+                   "/spec/template/metadata/labels/team"),
+            "")
+      << "the rest goes on";
+  EXPECT_LE(play(1200), 8);
+  executor_.Advance(6min);
+  EXPECT_TRUE(is_held());
+  executor_.Advance(10min);
+  EXPECT_EQ((*api_.Find(kPolicyPath))["status"].dump().find("gitops"), std::string::npos);
+}
+
 TEST_F(PolicyEvents, AMissingRightIsSaidAlsoWhileSomethingElseIsWrong) {
   api_.Forbid("PATCH", kServices);
   Change({{"dcgmExporter", {{"service", {{"type", "NodePort"}}}}}});

@@ -41,7 +41,7 @@ struct HostRelease::State {
   bool Look(const Json* daemon_set, bool is_refused) {
     if (!since || over) return false;
     if (!needed) {
-      End(true);
+      End();
       return true;
     }
     const AgentsState found = AgentsOf(daemon_set);
@@ -59,13 +59,12 @@ struct HostRelease::State {
       return false;
     }
     if (!is_complete) why_not = Troubles();
-    End(is_complete);
+    End();
     return true;
   }
 
-  void End(bool is_complete) {
+  void End() {
     over = true;
-    complete = is_complete;
     objects.clear();
     pods.Read(false);
   }
@@ -86,8 +85,7 @@ struct HostRelease::State {
   const Callbacks callbacks;
   PodTroubles pods;
   bool wanted = false, over = false;
-  bool needed = false;    // there was something to do
-  bool complete = false;  // on all nodes
+  bool needed = false;  // there was something to do
   std::vector<WantedObject> objects;
   std::optional<base::TimePoint> since;
   std::int64_t agents = 0, ready = 0, of = 0;  // nodes: that had one when it began, and so on
@@ -106,7 +104,7 @@ void HostRelease::Want(std::int64_t agents) {
 
 void HostRelease::Forget() {
   State& state = *state_;
-  state.End(false);
+  state.End();
   state.wanted = state.over = state.needed = false;
   state.since.reset();
   state.ready = state.of = 0;
@@ -132,10 +130,15 @@ std::string HostRelease::left() const {
 std::string HostRelease::taken_back() const {
   const State& state = *state_;
   if (!state.over || !state.needed) return "";
-  if (state.complete) return state.Nodes();
+  if (!has_given_up()) return state.Nodes();
   return state.Nodes() + " (" + (state.why_not.empty() ? "" : state.why_not + "; ") +
          "`penstock cleanup --host --keep-state` takes it back on a node, and `kubectl penstock "
          "cleanup --node NODE` what an agent that still runs there writes)";
+}
+
+bool HostRelease::has_given_up() const {
+  const State& state = *state_;
+  return state.over && state.needed && state.ready < state.of;
 }
 
 }  // namespace penstock::cluster

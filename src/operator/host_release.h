@@ -45,6 +45,7 @@ class HostRelease {
   std::string left() const;
   /// What was done and where not, with what to do there; empty: nothing.
   std::string taken_back() const;
+  bool has_given_up() const;  ///< some hosts, which taken_back() says
 
  private:
   struct State;

@@ -61,6 +61,7 @@ TEST_F(HostReleaseTest, EndsOnceAllNodesThatHadAnAgentHaveDoneIt) {
   EXPECT_TRUE(release_.objects().empty());
   EXPECT_EQ(release_.left(), "");
   EXPECT_EQ(release_.taken_back(), "what agents left on the hosts of 3 of 3 nodes");
+  EXPECT_FALSE(release_.has_given_up());
   EXPECT_FALSE(Look(Set(3, 3))) << "it ends once";
 }
 
@@ -73,6 +74,17 @@ TEST_F(HostReleaseTest, GivesUpAfterAMinuteAndSaysWhatToDo) {
   EXPECT_TRUE(Look(Set(2, 1)));
   EXPECT_THAT(release_.taken_back(),
               HasSubstr("1 of 2 nodes (`penstock cleanup --host --keep-state`"));
+  EXPECT_TRUE(release_.has_given_up());
+  release_.Forget();
+  EXPECT_FALSE(release_.has_given_up());
+}
+
+TEST_F(HostReleaseTest, GivesNothingUpWhereNoNodeHadAnAgent) {
+  Begin(0);
+  executor_.Advance(61s);
+  EXPECT_TRUE(Look(nullptr));
+  EXPECT_EQ(release_.taken_back(), "what agents left on the hosts of 0 of 0 nodes");
+  EXPECT_FALSE(release_.has_given_up());
 }
 
 TEST_F(HostReleaseTest, WaitsLongerWhereThereAreMorePodsToStart) {

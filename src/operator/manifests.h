@@ -32,7 +32,9 @@ const std::vector<OwnedKind>& OwnedKinds();
 /// Where and by whom the objects are written.
 struct Installation {
   std::string namespace_name;
-  std::string image;  ///< of the agents, where the policy names none
+  /// Of the agents, where the policy names none, and of the pods that take back what they left: the
+  /// operator's own.
+  std::string image;
   std::string pull_policy = "IfNotPresent";
   std::vector<std::string> pull_secrets;  ///< besides the policy's
   std::string service_account = "penstock";
@@ -62,10 +64,10 @@ bool IsDriverSet(const nlohmann::json& daemon_set);
 base::Result<nlohmann::json> AgentDaemonSet(const api::PenstockSpec& spec,
                                             const Installation& installation,
                                             const std::string& configuration);
-/// What takes back what agents left on the hosts where `spec` has agents: a DaemonSet of pods that
-/// do what `penstock cleanup --host --keep-state` does, and are ready once it is done, and its
-/// ConfigMap. No policy owns these objects: they are there while it is deleted, also by someone who
-/// deletes first what it owns. Errors as ObjectsOf.
+/// What takes back what agents left on the hosts where `spec` has agents: a DaemonSet of pods that,
+/// in the installation's image, do what `penstock cleanup --host --keep-state` does, and are ready
+/// once it is done, and its ConfigMap. No policy owns these objects: they are there while it is
+/// deleted, also by someone who deletes first what it owns. Errors as ObjectsOf.
 base::Result<std::vector<WantedObject>> HostReleaseOf(const api::PenstockSpec& spec,
                                                       const Installation& installation);
 /// The DaemonSet of these pods, with `labels`; made from that of the agents.

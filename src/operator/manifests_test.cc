@@ -261,6 +261,22 @@ TEST(Manifests, PartsThatAreNoObjectsAreRefusedTogether) {
   EXPECT_THAT(objects.error().message(), HasSubstr("affinity must be a map"));
 }
 
+TEST(Manifests, WhatAgentsLeftIsTakenBackInTheOperatorsImageWhicheverAgentsHave) {
+  api::PenstockSpec spec;
+  spec.agent.pull_policy = "Never";
+  const auto container = [&spec] {
+    const auto objects = HostReleaseOf(spec, kInstallation);
+    EXPECT_TRUE(objects.ok());
+    return (*objects)[1].object["spec"]["template"]["spec"]["containers"][0];
+  };
+  EXPECT_EQ(container()["image"], kInstallation.image);
+  EXPECT_EQ(container()["imagePullPolicy"], "Never") << "it is the agents' image";
+  spec.agent.image = "localhost/penstock:0";
+  EXPECT_EQ(ContainerOf(spec)["image"], "localhost/penstock:0");
+  EXPECT_EQ(container()["image"], kInstallation.image);
+  EXPECT_EQ(container()["imagePullPolicy"], kInstallation.pull_policy);
+}
+
 TEST(Manifests, AServiceHasThePortThatMonitorsSelect) {
   const json service = ServiceOf({.name = "nvidia-dcgm-exporter", .port = 9400});
   EXPECT_EQ(service["spec"]["ports"][0]["name"], "gpu-metrics");

@@ -114,7 +114,8 @@ struct Operator::State {
                 .state = [this](const auto& policy,
                                 const auto& found) { return StateFor(policy, found); },
                 .left = [this](const std::string& key) { return Left(key); },
-                .taken_back = [this] { return TakenBack(); }}) {
+                .taken_back = [this] { return TakenBack(); },
+                .changed = [this] { StatusSoon(); }}) {
     using Done = ReconcileLoop::Done;
     work.Add({.name = kPolicies,
               .work = [this](const Done& done) { Compute(done); },
@@ -329,7 +330,7 @@ struct Operator::State {
   }
 
   /// For the Event, after "its objects, and".
-  std::string TakenBack() const {
+  TakenBackOfNodes TakenBack() const {
     std::vector<std::string> all;
     if (std::vector<std::string> nodes = marker.taken_back(); !nodes.empty())
       all.push_back(kMarks + Named(std::move(nodes)));
@@ -341,7 +342,7 @@ struct Operator::State {
         all.back() +=
             ", but for the CDI specifications of " + Named(holders) + ", whose devices are held";
     }
-    return base::Join(all, ", and ");
+    return {base::Join(all, ", and "), hosts.has_given_up()};
   }
 
   /// Before it was deleted, or another operator took it over.
@@ -744,8 +745,8 @@ struct Operator::State {
                          "any policy takes effect");
     for (const auto& [what, problem] : work.problems())
       if (problem.lasting) problems.push_back(problem.text);
-    for (const auto& texts :
-         {marker.problems(), rollout.problems(), taints.problems(), traces.problems()})
+    for (const auto& texts : {marker.problems(), rollout.problems(), taints.problems(),
+                              traces.problems(), writer.problems()})
       problems.insert(problems.end(), texts.begin(), texts.end());
     for (const OwnedObjects& objects : owned)
       for (std::string& text : objects.problems()) problems.push_back(std::move(text));

@@ -832,9 +832,10 @@ TEST_F(OperatorTest, WhatAgentsLeftOnHostsIsTakenBackByPodsBeforeAPolicyGoes) {
   EXPECT_EQ(api_.Find(kReleaseMap), nullptr);
   EXPECT_EQ(api_.Find(kState), nullptr);
   EXPECT_THAT(Events(),
-              Contains(EndsWith("and what agents wrote to 2 nodes (n1, n2), and what "
-                                "agents left on the hosts of 2 of 2 nodes, but for the CDI "
-                                "specifications of 1 node (n1), whose devices are held")));
+              Contains(AllOf(testing::StartsWith("Normal TakenBack"),
+                             EndsWith("and what agents wrote to 2 nodes (n1, n2), and what "
+                                      "agents left on the hosts of 2 of 2 nodes, but for the CDI "
+                                      "specifications of 1 node (n1), whose devices are held"))));
 }
 
 TEST_F(OperatorTest, ANodeThatDoesNotRespondHoldsAPolicyForAMinuteAndIsNamed) {
@@ -857,9 +858,11 @@ TEST_F(OperatorTest, ANodeThatDoesNotRespondHoldsAPolicyForAMinuteAndIsNamed) {
   for (const char* path : {kSet, kRelease})
     EXPECT_EQ(api_.Find(path), nullptr) << "its pod would keep the name from the next policy";
   EXPECT_EQ(api_.Find(kState), nullptr);
-  EXPECT_THAT(Events(), Contains(HasSubstr(
-                            "the hosts of 1 of 2 nodes (n2: agent: CrashLoopBackOff; "
-                            "`penstock cleanup --host --keep-state` takes it back on a node")));
+  EXPECT_THAT(
+      Events(),
+      Contains(AllOf(testing::StartsWith("Warning TakenBack"), HasSubstr("but not everywhere"),
+                     HasSubstr("the hosts of 1 of 2 nodes (n2: agent: CrashLoopBackOff; "
+                               "`penstock cleanup --host --keep-state` takes it back on a node"))));
 }
 
 TEST_F(OperatorTest, ANodeThatDoesNotRespondKeepsNoAgentsFromANewPolicy) {
@@ -953,6 +956,32 @@ TEST_F(OperatorTest, ANamespaceThatIsBeingDeletedIsSaidAndNotFlooded) {
   EXPECT_EQ(api_.Find(kClass), nullptr);
   EXPECT_EQ(Label("n1", kDriver), "(none)");
   EXPECT_THAT(At(kPolicy)["metadata"].value("finalizers", json::array()), IsEmpty());
+}
+
+TEST_F(OperatorTest, WhatWasTakenBackIsSaidOnceAlsoWhereTheAnswerToTheRemovalIsLost) {
+  for (const bool is_refused_first : {false, true}) {
+    PutPolicy();
+    Start();
+    DeletePolicy();
+    executor_.Advance(20s);
+    api_.ForgetCalls();
+    ReleaseHosts(2);
+    if (is_refused_first) {
+      api_.Fail({.status = 500, .times = -1, .method = "PATCH", .path = kPolicy});
+      executor_.Advance(2min);
+      api_.Heal();
+    }
+    api_.Fail(
+        {.status = 0, .times = -1, .method = "PATCH", .path = kPolicy, .after_the_deed = true});
+    executor_.Advance(2min);
+    EXPECT_FALSE(IsHeld());
+    EXPECT_THAT(Events(), testing::Contains(HasSubstr("TakenBack")).Times(1)) << is_refused_first;
+    EXPECT_THAT(Written(),
+                Not(Contains(testing::StartsWith("PATCH /api/v1/namespaces/default/events"))));
+    api_.Heal();
+    api_.Remove(kPolicy);
+    executor_.Advance(1min);
+  }
 }
 
 TEST_F(OperatorTest, ADeletedPolicyIsHeldAlsoWhereAStatusComesFirst) {

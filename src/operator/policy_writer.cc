@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "operator/json_values.h"
 #include "operator/names.h"
+#include "operator/repeated_writes.h"
 #include "protocol/kube/events.h"
 #include "protocol/kube/reconcile_loop.h"
 #include "protocol/kube/status_error.h"
@@ -26,6 +27,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
+constexpr std::size_t kMostManagers = 5;  // that a message names
 constexpr base::Duration kSpacing = 1s;
 constexpr base::Duration kShown = 5s;  // by then the watch has delivered our last write
 // After this time a status of which the server dropped a part is written once more: its definition
@@ -34,6 +36,7 @@ constexpr base::Duration kMade = 10min;
 /// Between two Events about a status that is refused: of the same cause (a server keeps an Event
 /// for an hour), and of different ones.
 constexpr base::Duration kRefusalSaidAgain = 30min, kRefusalsSpacing = 1min;
+constexpr std::size_t kHolding = 1;  // what is written with the finalizer, which is always the same
 
 /// With the version, no finalizer is lost that another client has written meanwhile.
 Json FinalizerPatch(const PolicyObject& policy, bool wanted) {
@@ -49,6 +52,17 @@ Json FinalizerPatch(const PolicyObject& policy, bool wanted) {
 protocol::kube::ObjectReference ReferenceTo(const PolicyObject& policy) {
   const PolicyName name = NameOf(policy);
   return {name.api_version, name.kind, name.namespace_name, name.name, name.uid};
+}
+
+/// Who writes an object besides us, but for its status. Who removes a finalizer is not among them
+/// by that alone: managed fields are of what there is.
+std::vector<std::string> OtherManagersOf(const Json& object) {
+  std::set<std::string> names;
+  for (const Json& entry : ListAt(object, "/metadata/managedFields"))
+    if (const std::string name = TextAt(entry, "/manager");
+        name != kManager && TextAt(entry, "/subresource").empty() && names.size() < kMostManagers)
+      names.insert(name);
+  return {names.begin(), names.end()};
 }
 
 Json StatusIn(const Json& object) {
@@ -91,25 +105,33 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
       Forget(key);  // another of that name
       uids[key] = uid;
     }
+    if (!repeated.IsContested(key, Now()) && problems.erase(key) > 0) callbacks.changed();
     const bool deleted = IsDeleted(*policy);
     if (deleted) return TakeBack(key, *policy, done);
     if (IsForeign(*policy)) {
       ReportState(key, *policy);
       return TakeBack(key, *policy, done);
     }
-    if (callbacks.holds(*policy) && !HasFinalizer(*policy, kFinalizer))
-      return SetFinalizer(key, *policy, true, done);
+    if (callbacks.holds(*policy) && !HasFinalizer(*policy, kFinalizer)) {
+      const auto until = repeated.WaitsUntil(key, kHolding, Now());
+      if (!until) return SetFinalizer(key, *policy, true, done);
+      queue->AddAfter(key, *until - Now());
+    }
     ReportState(key, *policy);
     WriteStatus(key, *policy, callbacks.status(*policy, AsWritten(key, *policy), MetaTime()), done);
   }
 
   void ForgetOthers(const std::set<std::string>& keys) {
     const auto is_other = [&keys](const auto& one) { return !keys.contains(one.first); };
+    for (const auto& one : uids)
+      if (is_other(one)) repeated.Forget(one.first);
     std::erase_if(sent, is_other);
     std::erase_if(reported, is_other);
     std::erase_if(uids, is_other);
     std::erase_if(tried, is_other);
     std::erase_if(refused, is_other);
+    std::erase_if(problems, is_other);
+    std::erase_if(told, [&keys](const std::string& key) { return !keys.contains(key); });
   }
 
   void Forget(const std::string& key) {
@@ -118,6 +140,9 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     uids.erase(key);
     tried.erase(key);
     refused.erase(key);
+    problems.erase(key);
+    repeated.Forget(key);
+    told.erase(key);
   }
 
   /// Of a policy that is being deleted, or that another operator has taken over. The status says
@@ -125,10 +150,13 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
   void TakeBack(const std::string& key, const PolicyObject& policy, const Done& done) {
     if (!HasFinalizer(policy, kFinalizer)) return done({});
     const std::vector<std::string> left = callbacks.left(key);
+    if (!left.empty()) told.erase(key);
     if (!left.empty() && IsForeign(policy)) return done({});
     if (!left.empty())
       return WriteStatus(key, policy,
                          StatusOfDeleted(policy, left, AsWritten(key, policy), MetaTime()), done);
+    // Before the finalizer goes: where the answer to that is lost, so is the policy.
+    if (told.insert(key).second) ReportTakenBack(ReferenceTo(policy));
     SetFinalizer(key, policy, false, done);
   }
 
@@ -142,22 +170,43 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
       return done({});
     }
     last = {version, Now()};
-    Patch(key, FinalizerPatch(policy, wanted), "",
-          base::IfAlive(this, [key, about = ReferenceTo(policy), wanted, done](State& self,
-                                                                               const Status& why) {
-            if (why.ok() && !wanted) self.ReportTakenBack(about);
-            if (!why.ok() && why.error().code() != Code::kAborted) self.tried.erase(key);
-            done(why);
-          }));
+    Patch(
+        key, FinalizerPatch(policy, wanted), "",
+        [key, about = ReferenceTo(policy), wanted](State& self, const Result<ApiResponse>& answer) {
+          if (answer.ok() && wanted) self.Held(key, about, answer);
+          if (!answer.ok() && answer.error().code() != Code::kAborted) self.tried.erase(key);
+        },
+        done);
+  }
+
+  void Held(const std::string& key, const protocol::kube::ObjectReference& about,
+            const Result<ApiResponse>& answer) {
+    told.erase(key);
+    repeated.Wrote(key, kHolding, Now());
+    if (!repeated.IsContested(key, Now())) return;
+    const auto object = protocol::kube::Parse(answer);
+    const std::vector<std::string> others = OtherManagersOf(object.ok() ? *object : Json());
+    const std::string who = others.empty()
+                                ? "the API server's audit log names it"
+                                : "field managers that write it: " + base::Join(others, ", ");
+    problems[key] = about.kind + " " + about.name + ": another program (" + who +
+                    ") removes the finalizer " + std::string(kFinalizer) +
+                    " again and again, without which a deletion does not wait until everything is "
+                    "taken back; let it leave metadata.finalizers alone";
+    queue->AddAfter(key, RepeatedWrites::kForgotten);
+    callbacks.changed();
   }
 
   void ReportTakenBack(const protocol::kube::ObjectReference& about) {
-    const std::string of_nodes = callbacks.taken_back();
-    base::Log(base::kInfo, "policy taken back",
-              {{"policy", about.kind + " " + about.name}, {"nodes", of_nodes}});
-    recorder.Normal(about, "TakenBack",
-                    "everything that it caused was taken back" +
-                        (of_nodes.empty() ? "" : ": its objects, and " + of_nodes));
+    const TakenBackOfNodes nodes = callbacks.taken_back();
+    base::Log(nodes.has_given_up ? base::kWarn : base::kInfo, "policy taken back",
+              {{"policy", about.kind + " " + about.name}, {"nodes", nodes.text}});
+    const std::string all = nodes.has_given_up ? "what it caused was taken back, but not everywhere"
+                                               : "everything that it caused was taken back";
+    const std::string message =
+        all + (nodes.text.empty() ? "" : ": its objects, and " + nodes.text);
+    nodes.has_given_up ? recorder.Warning(about, "TakenBack", message)
+                       : recorder.Normal(about, "TakenBack", message);
   }
 
   std::string MetaTime() const {  // as metav1.Time
@@ -186,11 +235,18 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
       return done({});
     }
     last = {status, Now(), {}};
-    Patch(key, {{"status", MergePatchOf(StatusIn(policy.object), status)}}, "status", done);
+    Patch(
+        key, {{"status", MergePatchOf(StatusIn(policy.object), status)}}, "status",
+        [key](State& self, const Result<ApiResponse>& answer) {
+          if (answer.ok()) self.Remember(key, answer);
+          self.ReportRefusal(key, answer);
+        },
+        done);
   }
 
+  using Answered = std::function<void(State&, const Result<ApiResponse>&)>;
   void Patch(const std::string& key, const Json& patch, const std::string& subresource,
-             const Done& done) {
+             Answered answered, const Done& done) {
     const PolicyObject* policy = callbacks.find(key);
     const protocol::kube::Resource resource{policy->kind->group, policy->kind->version,
                                             policy->kind->plural};
@@ -198,10 +254,9 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     const PolicyName name = NameOf(*policy);
     api.Do(protocol::kube::Patch(resource, name.namespace_name, name.name,
                                  protocol::kube::kMergePatch, patch, kManager, subresource),
-           base::IfAlive(this, [key, done, of_status = !subresource.empty()](
+           base::IfAlive(this, [key, done, answered = std::move(answered)](
                                    State& self, const Result<ApiResponse>& answer) {
-             if (answer.ok() && of_status) self.Remember(key, answer);
-             if (of_status) self.ReportRefusal(key, answer);
+             answered(self, answer);
              self.Written(key, answer, done);
            }));
   }
@@ -319,8 +374,11 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     std::string version;
     base::TimePoint at{};
   };
-  std::map<std::string, Tried> tried;       // the last change of the finalizer
-  std::map<std::string, std::string> uids;  // of the policies with these keys
+  std::map<std::string, Tried> tried;           // the last change of the finalizer
+  RepeatedWrites repeated;                      // of the finalizer, which others remove
+  std::map<std::string, std::string> problems;  // of policies of which they do again and again
+  std::set<std::string> told;                   // policies of which all was taken back
+  std::map<std::string, std::string> uids;      // of the policies with these keys
   struct Refused {
     base::TimePoint since{}, said{};
     std::string why;  // as last said
@@ -343,8 +401,15 @@ void PolicyWriter::Soon(const std::string& key) { state_->queue->Add(key); }
 void PolicyWriter::ForgetOthers(const std::set<std::string>& keys) { state_->ForgetOthers(keys); }
 std::size_t PolicyWriter::remembered() const {
   return std::max({state_->sent.size(), state_->reported.size(), state_->uids.size(),
-                   state_->tried.size(), state_->refused.size()});
+                   state_->tried.size(), state_->problems.size(), state_->told.size(),
+                   state_->refused.size()});
 }
 std::uint64_t PolicyWriter::writes() const { return state_->writes; }
+
+std::vector<std::string> PolicyWriter::problems() const {
+  std::vector<std::string> texts;
+  for (const auto& [key, text] : state_->problems) texts.push_back(text);
+  return texts;
+}
 
 }  // namespace penstock::cluster

@@ -1,6 +1,7 @@
 // Writes what concerns the policies themselves: their status, an Event for each change of state, of
 // an error, of the fields that are not served and of the definitions that stay as they were found,
-// and the finalizer that holds a deleted policy until what it caused was taken back.
+// and the finalizer that holds a deleted policy until what it caused was taken back. One that
+// another program removes is written ever more rarely.
 #pragma once
 
 #include <functional>
@@ -16,6 +17,12 @@
 #include "protocol/kube/api.h"
 
 namespace penstock::cluster {
+
+/// What was taken back of nodes.
+struct TakenBackOfNodes {
+  std::string text;           ///< in words; empty: nothing
+  bool has_given_up = false;  ///< some, which the text names
+};
 
 /// Use on the api's executor. Writes each status at most once a second, and only where it differs.
 /// To an object that belongs to another operator (IsForeign) it writes nothing, and an Event says
@@ -35,8 +42,8 @@ class PolicyWriter {
     std::function<PolicyState(const PolicyObject& policy, const nlohmann::json& found)> state;
     /// What deleted policies caused and is still there, and is no other policy's.
     std::function<std::vector<std::string>(const std::string& key)> left;
-    /// What was taken back of nodes, in words; empty: nothing.
-    std::function<std::string()> taken_back;
+    std::function<TakenBackOfNodes()> taken_back;
+    std::function<void()> changed;  ///< problems()
   };
   PolicyWriter(protocol::kube::Api& api, const std::string& host, Callbacks callbacks);
   ~PolicyWriter();
@@ -47,6 +54,8 @@ class PolicyWriter {
   void ForgetOthers(const std::set<std::string>& keys);
   std::size_t remembered() const;  ///< policies of which something is
   std::uint64_t writes() const;
+  /// Of finalizers that another program removes again and again, with the remedy.
+  std::vector<std::string> problems() const;
 
  private:
   struct State;

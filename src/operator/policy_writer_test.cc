@@ -55,7 +55,8 @@ class PolicyWriterTest : public testing::Test {
                               return PolicyState{"notReady", "Starting", "x"};
                             },
                         .left = [](const auto&) { return std::vector<std::string>(); },
-                        .taken_back = [] { return std::string(); }}};
+                        .taken_back = [] { return TakenBackOfNodes{}; },
+                        .changed = [] {}}};
 };
 
 TEST_F(PolicyWriterTest, NothingStaysOfPoliciesThatAreGone) {

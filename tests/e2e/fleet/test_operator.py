@@ -8,7 +8,7 @@ import pytest
 import yaml
 from actors import GPU, wait_for
 from fleet import NAMESPACE, ROOT, pod_on
-from operators import MONITOR, NATIVE, OPERATOR, SAMPLES, UPGRADES, cluster_policy, files_of_agents, running_operator, taken_back, written_by_agents
+from operators import MONITOR, NATIVE, OPERATOR, SAMPLES, UPGRADES, cluster_policy, files_of_agents, forget_taken_back, running_operator, taken_back, written_by_agents
 from witnesses import OURS as AGENTS_TOO
 
 sys.path.append(str(ROOT / "tests/support"))
@@ -20,6 +20,7 @@ DEPLOYED = ("container-toolkit", "dcgm", "dcgm-exporter", "device-plugin", "driv
 # Each node has a driver of its host.
 DEPLOY = dict.fromkeys(DEPLOYED, "true") | {"driver": "pre-installed"}
 STARTUP_TAINT = "penstock.io/accelerators-not-ready"
+KEPT_TAINT = "example.com/reserved"
 SELECTED = ("-n", NAMESPACE, "-l", "app.kubernetes.io/managed-by=penstock-operator", "-o", "name")
 AMD, AMD_GPU, AMD_NODE = "deviceconfigs", "amd.com/gpu", "feature.node.kubernetes.io/amd-gpu"
 
@@ -361,6 +362,43 @@ def test_deleted_policies_leave_nothing_of_the_operator(ready, fleet):
         assert UPGRADES not in found.get("annotations", {})
     wait_for(lambda: all(fleet.get("node", name)["status"]["allocatable"].get(GPU, "0") == "0" for name in fleet.nodes), 60,
              "the Node objects to have no GPUs")
+
+
+@pytest.fixture
+def claimed(fleet):
+    """A Node without an agent, by whose managed fields one has applied its taints and a label that a node's own credentials may not change. They can write these fields."""
+    name, label = "claimed", "node-restriction.kubernetes.io/tier"
+    fleet.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {label: "restricted"}}, "spec": {"taints": [{"key": KEPT_TAINT, "effect": "NoSchedule"}]},
+                  "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}})
+    try:
+        # The controllers that add to the taints own them by that, and write them one after the other.
+        last = {(KEPT_TAINT, "NoSchedule"), ("node.kubernetes.io/unreachable", "NoSchedule"), ("node.kubernetes.io/unreachable", "NoExecute")}
+        wait_for(lambda: {(one["key"], one["effect"]) for one in fleet.get("node", name)["spec"]["taints"]} == last, 120, "the controllers' taints",
+                 lambda: fleet.get("node", name)["spec"])
+        fields = {"f:metadata": {"f:labels": {f"f:{label}": {}}}, "f:spec": {"f:taints": {}}}
+        entry = {"manager": "penstock-labels", "operation": "Apply", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields}
+        fleet.kubectl("patch", "node", name, "--type=merge", "-p", json.dumps({"metadata": {"managedFields": [entry]}}))
+        yield name
+    finally:
+        fleet.kubectl("delete", "node", name)
+
+
+def test_what_a_node_claims_that_an_agent_wrote_stays(ready, fleet, claimed):
+    def said() -> tuple:
+        node = fleet.get("node", claimed)
+        return node["metadata"]["labels"], node["spec"]["taints"], [entry["fieldsV1"] for entry in node["metadata"]["managedFields"] if entry["manager"] == "penstock-labels"]
+    before = said()
+    assert before[2] and KEPT_TAINT in str(before[1])
+    wait_for(lambda: {f"NodeState {name}" for name in fleet.nodes} <= set(written_by_agents(fleet)), 60, "the agents to have written what is taken back")
+    forget_taken_back(fleet)
+    ready.delete("penstocks", "simulated", "--timeout=60s")
+    ready.delete("clusterpolicies", "cluster-policy", "--timeout=120s")
+    wait_for(lambda: any("what agents wrote to 4 nodes (n1, n2, n3, n4)" in message for message in taken_back(fleet)), 60, "the Event about the other nodes",
+             lambda: taken_back(fleet))
+    assert said() == before
+    done = fleet.cluster.run(fleet.programs / "penstock", "cleanup", "--cluster", "--node", claimed)
+    assert f"node {claimed}: what the field manager penstock-labels has applied stays" in done.stderr, done
+    assert said() == before
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def test_a_node_that_is_gone_holds_the_deletion_for_a_minute_and_is_named(operat
                 fleet.kubectl("delete", kind, "--all", "-n", NAMESPACE, "--timeout=180s")
         assert [name for name, one in fleet.nodes.items() if configured(one)] == ["n3"]
         assert not fleet.get("daemonsets", "-n", NAMESPACE)["items"], "their names are the next policy's, whatever n3 still has"
-        wait_for(lambda: any("n3: " in message and "`penstock cleanup --host --keep-state`" in message for message in taken_back(fleet)), 60,
+        wait_for(lambda: any("but not everywhere" in message and "n3: " in message and "`penstock cleanup --host --keep-state`" in message for message in taken_back(fleet)), 60,
                  "the Event to name n3", lambda: taken_back(fleet))
         assert not written_by_agents(fleet), "n3 is gone, its Node is not"
     finally:

@@ -1,5 +1,6 @@
 // Finds what Penstock's field managers own by the objects' metadata.managedFields, and releases it.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "backend/all.h"
 #include "base/core/strings.h"
 #include "device/dialect.h"
+#include "protocol/kube/node_fields.h"
 
 namespace penstock::app {
 
@@ -27,17 +29,18 @@ bool IsOwnManager(const std::string& manager) {
   return manager == kManagers || manager.starts_with(std::string(kManagers) + "-");
 }
 
-/// Penstock's field managers that applied fields of the object itself, not of a subresource.
-std::vector<std::string> OurManagers(const Json& object) {
-  std::set<std::string> managers;
+/// By the names of their managers, the applies of Penstock's to the object itself, not to a
+/// subresource: entries of its managed fields.
+std::map<std::string, Json> OurApplies(const Json& object) {
+  std::map<std::string, Json> applies;
   const Json& fields = analysis::At(object, {"metadata", "managedFields"});
   if (fields.is_array())
     for (const Json& entry : fields)
-      if (IsOwnManager(analysis::TextAt(entry, {"manager"})) &&
-          analysis::TextAt(entry, {"operation"}) == "Apply" &&
+      if (const std::string manager = analysis::TextAt(entry, {"manager"});
+          IsOwnManager(manager) && analysis::TextAt(entry, {"operation"}) == "Apply" &&
           analysis::TextAt(entry, {"subresource"}).empty())
-        managers.insert(analysis::TextAt(entry, {"manager"}));
-  return {managers.begin(), managers.end()};
+        applies.emplace(manager, entry);
+  return applies;
 }
 
 std::set<std::string> KeysAt(const Json& object, std::string_view map) {
@@ -101,7 +104,8 @@ class Cleaner {
     for (const Json& node : *nodes) {
       StartClients(node);
       RemoveCondition(node);
-      for (const std::string& manager : OurManagers(node)) GiveBack(node, manager);
+      for (const auto& [manager, apply] : OurApplies(node))
+        protocol::kube::MayBeTakenBack(apply) ? GiveBack(node, manager) : Leave(node, manager);
     }
     return true;
   }
@@ -131,7 +135,7 @@ class Cleaner {
     if (!node.empty() && analysis::TextAt(object, {"metadata", "labels",
                                                    "nfd.node.kubernetes.io/node-name"}) != node)
       return false;
-    return !OurManagers(object).empty();
+    return !OurApplies(object).empty();
   }
 
   /// With the version, so that no value is replaced that a user writes meanwhile; on a conflict the
@@ -206,6 +210,15 @@ class Cleaner {
         Removed("node " + name + ": " + std::to_string(gone.size()) + " " + what + " (" +
                 base::Join(gone, ", ") + ")");
     }
+  }
+
+  void Leave(const Json& node, const std::string& manager) {
+    const std::string name = analysis::TextAt(node, {"metadata", "name"});
+    outcome_.remarks.push_back(
+        "node " + name + ": what the field manager " + manager +
+        " has applied stays, since there is more in it than the labels and annotations that "
+        "Penstock writes; `kubectl get node " +
+        name + " -o yaml --show-managed-fields` shows it");
   }
 
   void Remove(const Resource& kind, const Json& object, const std::string& what) {

@@ -129,6 +129,25 @@ TEST_F(CleanupTest, WritesToNoNodeThatWeDidNotWriteTo) {
   EXPECT_EQ(Labels("cpu-1"), Json({{"nvidia.com/gpu.count", "0"}}));
 }
 
+TEST_F(CleanupTest, WhatNodesMayNotChangeStaysWhoeverHasAppliedItUnderOurName) {
+  const Json forged = {
+      {"apiVersion", "v1"},
+      {"kind", "Node"},
+      {"metadata",
+       {{"name", "gpu-1"},
+        {"labels",
+         {{"nvidia.com/gpu.count", "8"}, {"node-restriction.kubernetes.io/tier", "restricted"}}}}},
+      {"spec", {{"unschedulable", true}}}};
+  ASSERT_TRUE(Ask(protocol::kube::Apply(kinds::Nodes(), "", forged, "penstock-labels")).ok());
+  const Json before = *api_.Find("/api/v1/nodes/gpu-1");
+  const auto outcome = Clean();
+  EXPECT_EQ(*api_.Find("/api/v1/nodes/gpu-1"), before);
+  EXPECT_THAT(outcome.removed, ElementsAre("NodeState gpu-1"));
+  EXPECT_THAT(outcome.failures, IsEmpty());
+  EXPECT_THAT(outcome.remarks, ElementsAre(HasSubstr("node gpu-1: what the field manager "
+                                                     "penstock-labels has applied stays")));
+}
+
 TEST_F(CleanupTest, RemovesOurNodeFeaturesAndNoOneElses) {
   nfd_ = true;
   const Json mine = {
