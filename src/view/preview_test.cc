@@ -99,7 +99,8 @@ TEST_F(PreviewTest, ShowsThatSharesWouldBeCutOtherwise) {
   now.sharing.rules = {{.strategy = api::ShareStrategy::kTimeSlicing, .replicas = 4}};
   next = now;
   next.sharing.rules[0].strategy = api::ShareStrategy::kServer;
-  ledger_.leases.Edit(0).slots = {{"G1::2", "G1", "acme.com/gpu", {device::Sharing::kTimeSlicing, 4}}};
+  ledger_.leases.Edit(0).slots = {
+      {"G1::2", "G1", "acme.com/gpu", {device::Sharing::kTimeSlicing, 4}}};
   const api::Plan plan = MakePlan(now, next, next, Node());
   EXPECT_THAT(plan.resources,
               ElementsAre(api::PlannedResource{
