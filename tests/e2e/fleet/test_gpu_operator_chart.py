@@ -312,7 +312,13 @@ def test_nvidias_definitions_and_users_objects_that_were_there_before_are_served
     def apply(*objects: dict):
         file = fleet.cluster.dir / "before.json"
         file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-        fleet.kubectl("apply", "--validate=strict", "-f", file)  # as NVIDIA's chart does
+        done = []
+
+        def is_applied() -> bool:
+            done.append(fleet.kubectl("apply", "--validate=strict", "-f", file, check=False))  # as NVIDIA's chart does
+            return done[-1].returncode == 0
+        # A server that has much to do serves the objects of a definition some time after it has said that it does.
+        wait_for(is_applied, 60, "the objects to be accepted", lambda: done[-1].stderr, every=0.5)
 
     def get(kind: str, name: str) -> dict:
         return fleet.get(kind, name)
