@@ -11,6 +11,7 @@ import pytest
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "support")]
 
 import control_plane  # noqa: E402
+import api  # noqa: E402
 import parts  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +39,7 @@ def kubectl(tmp_path_factory):
         kubectl = Kubectl(server)
         files = [word for file in CRDS for word in ("-f", file)]
         kubectl.run("apply", "--server-side", "--validate=strict", *files)
-        kubectl.run("wait", "--for=condition=Established", "--timeout=60s", *files)
+        kubectl.run("wait", f"--for={api.ESTABLISHED}", "--timeout=60s", *files)
         kubectl.run("create", "namespace", "gpu-operator")
         yield kubectl
     finally:

@@ -10,6 +10,7 @@ import pytest
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "support")]
 
 import control_plane  # noqa: E402
+import api  # noqa: E402
 import parts  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +39,7 @@ def with_crds(server: control_plane.ControlPlane) -> control_plane.ControlPlane:
     kubectl = [parts.packages() / "sbin/kubectl", "--kubeconfig", server.admin]
     files = [*CRDS, parts.tools() / "nfd-api-crds.yaml"]
     names = [word for file in files for word in ("-f", file)]
-    for command in (["apply", "--server-side", *names], ["wait", "--for=condition=Established", "--timeout=60s", *names]):
+    for command in (["apply", "--server-side", *names], ["wait", f"--for={api.ESTABLISHED}", "--timeout=60s", *names]):
         subprocess.run([str(word) for word in (*kubectl, *command)], check=True, cwd=server.folder,
                        env={"PATH": os.defpath, "HOME": str(server.folder)})
     return server

@@ -18,6 +18,8 @@ from pathlib import Path
 CLONE_NEWNET = 0x40000000
 SECONDS = 60  # the time limit of a request
 CORE = "api/v1"
+# For kubectl wait of a definition: with --for=condition it fails where there are no conditions yet.
+ESTABLISHED = 'jsonpath={.status.conditions[?(@.type=="Established")].status}=True'
 GROUPS = {"deployments": "apis/apps/v1", "replicasets": "apis/apps/v1",
           "daemonsets": "apis/apps/v1", "jobs": "apis/batch/v1",
           "clusterroles": "apis/rbac.authorization.k8s.io/v1",

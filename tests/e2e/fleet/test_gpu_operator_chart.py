@@ -11,6 +11,7 @@ import time
 import parts
 import pytest
 import yaml
+from api import ESTABLISHED
 from actors import GPU, wait_for
 from driver_containers import BareNode
 from fleet import ACCELERATORS, MACHINE, ROOT, Fleet
@@ -355,7 +356,7 @@ def test_nvidias_definitions_and_users_objects_that_were_there_before_are_served
     definitions = found_before()
     apply(*definitions)
     for definition in definitions:
-        fleet.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{definition['metadata']['name']}")
+        fleet.kubectl("wait", f"--for={ESTABLISHED}", "--timeout=60s", f"crd/{definition['metadata']['name']}")
     sections = {key: {} for key in ("daemonsets", "toolkit", "gfd", "dcgm", "dcgmExporter", "nodeStatusExporter")}
     policy = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": POLICY},
               "spec": sections | {"operator": {"defaultRuntime": "containerd"}, "driver": {"enabled": False}, "devicePlugin": {"newer": {"a": 1}}}}
