@@ -17,10 +17,8 @@ from stages import Failed, excerpt
 from suites import Suite
 
 REPETITIONS = 2  # of the end-to-end tests, which the last stage runs once more
-# Kind of tests -> their labels, and how often they run beside busy loops. Most of the integration
-# tests have the label root.
-BUSY = {"unit": ({"unit"}, 20), "integration": ({"integration", "root"}, 5),
-        "end to end": ({"cluster"}, 3)}
+BUSY = {"unit": 20, "integration": 5, "cluster": 3}  # label of tests -> runs beside busy loops
+ALSO = {"integration": "root"}  # the label that most of them have
 LOOPS = 4
 LOOP = "import os, sys\nwhile os.getppid() == int(sys.argv[1]): pass"
 
@@ -161,15 +159,14 @@ class Busy(Everything):
 
     def stages(self) -> dict:
         """Each kind of tests once before any is repeated, so that a part of a day covers all."""
-        most = max(runs for _, runs in BUSY.values())
-        return {f"busy, {kind} {run} of {runs}": lambda kind=kind, run=run: self.busy(kind, run)
-                for run in range(1, most + 1)
-                for kind, (_, runs) in BUSY.items() if run <= runs}
+        return {f"busy, {label} {run} of {runs}": lambda label=label, run=run: self.busy(label, run)
+                for run in range(1, max(BUSY.values()) + 1)
+                for label, runs in BUSY.items() if run <= runs}
 
-    def busy(self, kind: str, run: int) -> str:
+    def busy(self, label: str, run: int) -> str:
+        labels = {label, ALSO.get(label)}
         with busy_loops():
-            return self._tested("dev", lambda suite: suite.labels & BUSY[kind][0],
-                                f"busy-{kind.replace(' ', '-')}-{run}")
+            return self._tested("dev", lambda suite: labels & suite.labels, f"busy-{label}-{run}")
 
 
 def emulated_tests(text: str) -> dict[str, list[str]]:
