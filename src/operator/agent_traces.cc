@@ -44,28 +44,6 @@ const protocol::kube::Resource& NodeStates() {
   return kind;
 }
 
-/// The server then removes the fields that this manager alone owns. The uid prevents the apply from
-/// creating a Node that was just deleted.
-ApiCall WithoutLabels(const std::string& node, const std::string& uid) {
-  return protocol::kube::Apply(
-      kTracedNodes, "",
-      {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", node}, {"uid", uid}}}},
-      kLabelsManager);
-}
-
-/// With the version, no value goes that a user writes meanwhile.
-ApiCall WithoutClientLabels(const Json& node, const std::set<std::string>& keys) {
-  Json labels = Json::object();
-  for (const std::string& key : keys) labels[key] = nullptr;
-  return protocol::kube::Patch(kTracedNodes, "", TextAt(node, "/metadata/name"),
-                               protocol::kube::kMergePatch,
-                               {{"metadata",
-                                 {{"uid", TextAt(node, "/metadata/uid")},
-                                  {"resourceVersion", TextAt(node, "/metadata/resourceVersion")},
-                                  {"labels", labels}}}},
-                               kManager);
-}
-
 ApiCall WithoutCondition(const std::string& node, const std::string& uid) {
   const Json patch = {
       {"metadata", {{"uid", uid}}},
@@ -88,32 +66,36 @@ bool IsGone(const Error& why) {
 
 /// Only labels that the operator writes, with values that it or an agent of it has written: a
 /// node's credentials may remove these anyway.
-std::set<std::string> ClientLabelsIn(const Json& node, const Json& fields) {
-  std::set<std::string> keys;
-  const Json* owned = Find(fields, "/f:metadata/f:labels");
-  if (owned == nullptr || !owned->is_object()) return keys;
+std::set<std::string> ClientLabelsOf(const Json& node) {
+  auto marks = protocol::kube::MarksOf(
+      node,
+      [](const Json& entry) {
+        return TextAt(entry, "/manager") == kClientsManager &&
+               TextAt(entry, "/subresource").empty();
+      },
+      [](const std::string& manager) { return manager == kClientsManager || manager == kManager; });
+  const auto usual = api::compat::AllMarks().labels;
   const auto labels = TextsAt(node, "/metadata/labels");
-  for (const auto& [key, usual] : api::compat::AllMarks().labels)
-    if (const auto label = labels.find(key);
-        label != labels.end() && owned->contains("f:" + key) &&
-        (label->second == usual || label->second.starts_with(kPaused)))
-      keys.insert(key);
-  return keys;
+  std::erase_if(marks.labels, [&](const std::string& key) {
+    const auto own = usual.find(key);
+    const auto now = labels.find(key);
+    return own == usual.end() || now == labels.end() ||
+           (now->second != own->second && !now->second.starts_with(kPaused));
+  });
+  return std::move(marks.labels);
 }
 
 }  // namespace
 
 NodeTrace TraceOn(const Json& node) {
   NodeTrace trace{.uid = TextAt(node, "/metadata/uid")};
-  for (const Json& entry : ListAt(node, "/metadata/managedFields")) {
-    const std::string manager = TextAt(entry, "/manager");
-    const bool is_of_status = TextAt(entry, "/subresource") == "status";
-    const Json* fields = Find(entry, "/fieldsV1");
-    trace.labels |= manager == kLabelsManager && protocol::kube::MayBeTakenBack(entry);
-    trace.condition |= manager == kConditionManager && is_of_status;
-    if (manager == kClientsManager && !is_of_status && fields != nullptr)
-      trace.client_labels.merge(ClientLabelsIn(node, *fields));
-  }
+  for (const Json& entry : ListAt(node, "/metadata/managedFields"))
+    trace.condition |=
+        TextAt(entry, "/manager") == kConditionManager && TextAt(entry, "/subresource") == "status";
+  trace.marks =
+      protocol::kube::MarksOf(node, protocol::kube::MayBeTakenBack,
+                              [](const std::string& manager) { return manager == kLabelsManager; });
+  trace.marks.labels.merge(ClientLabelsOf(node));
   return trace;
 }
 
@@ -154,14 +136,11 @@ struct AgentTraces::State : std::enable_shared_from_this<State> {
       return Write(
           key, name, WithoutCondition(name, trace.uid),
           [](NodeTrace& one) { one.condition = false; }, done);
-    if (!trace.client_labels.empty()) return ReadClientLabels(key, name, done);
-    Write(
-        key, name, WithoutLabels(name, trace.uid), [](NodeTrace& one) { one.labels = false; },
-        done);
+    RemoveMarks(key, name, done);
   }
 
   /// The Node is another version since its condition went, and a user may have written a label.
-  void ReadClientLabels(const std::string& key, const std::string& name, const Done& done) {
+  void RemoveMarks(const std::string& key, const std::string& name, const Done& done) {
     api.Do(protocol::kube::Get(kTracedNodes, "", name),
            Answer([key, name, done](State& self, const Result<ApiResponse>& answer) {
              const auto node = protocol::kube::Parse(answer);
@@ -169,12 +148,12 @@ struct AgentTraces::State : std::enable_shared_from_this<State> {
              const auto found = self.nodes.find(name);
              if (found == self.nodes.end()) return done({});
              const NodeTrace now = node.ok() ? TraceOn(*node) : NodeTrace{};
-             if (now.uid == found->second.uid && !now.client_labels.empty())
+             if (now.uid == found->second.uid && !now.marks.empty())
                return self.Write(
-                   key, name, WithoutClientLabels(*node, now.client_labels),
-                   [](NodeTrace& one) { one.client_labels.clear(); }, done);
-             found->second.client_labels.clear();
-             if (now.uid == found->second.uid && found->second.any()) return self.Work(key, done);
+                   key, name,
+                   protocol::kube::Patch(kTracedNodes, "", name, protocol::kube::kMergePatch,
+                                         protocol::kube::Without(now.marks, *node), kManager),
+                   [](NodeTrace& one) { one.marks = {}; }, done);
              self.nodes.erase(found);
              self.Ended(key, done);
            }));

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "protocol/kube/api.h"
+#include "protocol/kube/node_fields.h"
 
 namespace penstock::cluster {
 
@@ -42,12 +43,11 @@ class AgentTraces {
 /// What agents wrote to a Node, by its managed fields. Pure.
 struct NodeTrace {
   std::string uid;
-  bool labels = false;     ///< or annotations
   bool condition = false;  ///< AcceleratorsReady
-  /// Labels of the operator's with which an agent had stopped programs for a change of devices:
-  /// with that, and with "true" afterwards, the agent became their only manager.
-  std::set<std::string> client_labels;
-  bool any() const { return labels || condition || !client_labels.empty(); }
+  /// Also labels of the operator's with which an agent had stopped programs for a change of
+  /// devices: with that, and with "true" afterwards, the agent became their only manager.
+  protocol::kube::OwnedKeys marks;
+  bool any() const { return condition || !marks.empty(); }
 };
 NodeTrace TraceOn(const nlohmann::json& node);
 

@@ -1,5 +1,9 @@
-// Which fields of a Node go where they are taken back as those of a manager that applied them.
+// Which labels and annotations of a Node go where those of a field manager are taken back.
 #pragma once
+
+#include <functional>
+#include <set>
+#include <string>
 
 #include "protocol/kube/api.h"
 
@@ -7,9 +11,24 @@ namespace penstock::protocol::kube {
 
 /// Whether an entry of a Node's managedFields is an apply of labels and annotations, and of none
 /// that the node's own credentials may not change. The name of a manager proves nothing: these
-/// credentials may write entries under any name and with any fields, such as taints, and an empty
-/// apply under that name then removes the fields with the rights of who applies. Kubernetes:
+/// credentials may write entries under any name and with any fields, such as taints. Kubernetes:
 /// plugin/pkg/admission/noderestriction. Pure; the entry may be anything.
 bool MayBeTakenBack(const Json& entry);
+
+/// Keys.
+struct OwnedKeys {
+  std::set<std::string> labels, annotations;
+  bool empty() const { return labels.empty() && annotations.empty(); }
+};
+
+/// The labels and annotations that a Node has, by its managedFields from entries that `count`, and
+/// that no manager has but those that are `ours`. Pure; the Node may be anything.
+OwnedKeys MarksOf(const Json& node, const std::function<bool(const Json& entry)>& counts,
+                  const std::function<bool(const std::string& manager)>& ours);
+
+/// The merge patch that removes them from this Node in this version: what anyone writes meanwhile
+/// is a conflict. An empty apply would not do: where nobody else owns a label, the server removes
+/// all labels with the last one that was applied (structured-merge-diff, `prune`).
+Json Without(const OwnedKeys& marks, const Json& node);
 
 }  // namespace penstock::protocol::kube

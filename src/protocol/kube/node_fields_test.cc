@@ -40,7 +40,51 @@ TEST(MayBeTakenBack, AppliesOfTheObjectItselfAlone) {
   entry["subresource"] = "";
   EXPECT_TRUE(MayBeTakenBack(entry));
   entry["operation"] = "Update";
-  EXPECT_FALSE(MayBeTakenBack(entry)) << "an empty apply takes nothing of it";
+  EXPECT_FALSE(MayBeTakenBack(entry));
+}
+
+Json NodeOf(const Json& entries) {
+  return {{"metadata",
+           {{"uid", "u"},
+            {"resourceVersion", "7"},
+            {"labels", {{"a", "1"}, {"b", "2"}, {"c", "3"}}},
+            {"annotations", {{"d", "4"}}},
+            {"managedFields", entries}}}};
+}
+Json EntryOf(const char* manager, const char* map, const std::vector<std::string>& keys) {
+  Json entry = {{"manager", manager}, {"operation", "Apply"}};
+  for (const std::string& key : keys) entry["fieldsV1"]["f:metadata"][map]["f:" + key] = kOne;
+  return entry;
+}
+OwnedKeys Owned(const Json& node) {
+  return MarksOf(node, MayBeTakenBack, [](const std::string& manager) { return manager == "m"; });
+}
+
+TEST(MarksOf, WhatIsOursAloneAndIsThere) {
+  const Json node =
+      NodeOf({EntryOf("m", "f:labels", {"a", "b", "gone", "x.kubernetes.io/y"}),
+              EntryOf("m", "f:labels", {"a", "b", "gone"}), EntryOf("m", "f:annotations", {"d"}),
+              EntryOf("user", "f:labels", {"b"})});
+  EXPECT_EQ(Owned(node).labels, std::set<std::string>{"a"}) << "the first entry is not an agent's";
+  EXPECT_EQ(Owned(node).annotations, std::set<std::string>{"d"});
+  EXPECT_EQ(Without(Owned(node), node), Json({{"metadata",
+                                               {{"uid", "u"},
+                                                {"resourceVersion", "7"},
+                                                {"labels", {{"a", nullptr}}},
+                                                {"annotations", {{"d", nullptr}}}}}}));
+}
+
+TEST(MarksOf, AnothersUpdateKeepsIt) {
+  Json update = EntryOf("user", "f:labels", {"a"});
+  update["operation"] = "Update";
+  EXPECT_TRUE(Owned(NodeOf({EntryOf("m", "f:labels", {"a"}), update})).empty());
+}
+
+TEST(MarksOf, ReadsAnything) {
+  EXPECT_TRUE(Owned("x").empty());
+  EXPECT_TRUE(Owned({{"metadata", {{"managedFields", {1, "x", {{"manager", 2}}}}}}}).empty());
+  EXPECT_TRUE(
+      Owned({{"metadata", {{"managedFields", {EntryOf("m", "f:labels", {"a"})}}}}}).empty());
 }
 
 TEST(MayBeTakenBack, ReadsAnything) {

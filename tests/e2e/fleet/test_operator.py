@@ -1,4 +1,5 @@
 """The operator on four nodes: from a ClusterPolicy, as people have it, to GPUs, and from a DeviceConfig to AMD's; what it writes, and what it takes back."""
+import contextlib
 import json
 import re
 import sys
@@ -364,41 +365,65 @@ def test_deleted_policies_leave_nothing_of_the_operator(ready, fleet):
              "the Node objects to have no GPUs")
 
 
-@pytest.fixture
-def claimed(fleet):
-    """A Node without an agent, by whose managed fields one has applied its taints and a label that a node's own credentials may not change. They can write these fields."""
-    name, label = "claimed", "node-restriction.kubernetes.io/tier"
-    fleet.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {label: "restricted"}}, "spec": {"taints": [{"key": KEPT_TAINT, "effect": "NoSchedule"}]},
-                  "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}})
+TIER, COUNT = "node-restriction.kubernetes.io/tier", f"{GPU}.count"
+
+
+def claim(fleet, node: str, fields: dict):
+    """By the Node's managed fields, an agent has applied these, and nobody anything else."""
+    entry = {"manager": "penstock-labels", "operation": "Apply", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields}
+    fleet.kubectl("patch", "node", node, "--type=merge", "-p", json.dumps({"metadata": {"managedFields": [entry]}}))
+
+
+@contextlib.contextmanager
+def node_that_claims(fleet, name: str, fields: dict):
+    """A Node without an agent that claims these fields of one. A node's own credentials can write that, but neither its taints nor the label of its tier."""
+    fleet.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {TIER: "restricted", COUNT: "8"}},
+                  "spec": {"taints": [{"key": KEPT_TAINT, "effect": "NoSchedule"}]}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}})
     try:
         # The controllers that add to the taints own them by that, and write them one after the other.
         last = {(KEPT_TAINT, "NoSchedule"), ("node.kubernetes.io/unreachable", "NoSchedule"), ("node.kubernetes.io/unreachable", "NoExecute")}
         wait_for(lambda: {(one["key"], one["effect"]) for one in fleet.get("node", name)["spec"]["taints"]} == last, 120, "the controllers' taints",
                  lambda: fleet.get("node", name)["spec"])
-        fields = {"f:metadata": {"f:labels": {f"f:{label}": {}}}, "f:spec": {"f:taints": {}}}
-        entry = {"manager": "penstock-labels", "operation": "Apply", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields}
-        fleet.kubectl("patch", "node", name, "--type=merge", "-p", json.dumps({"metadata": {"managedFields": [entry]}}))
+        claim(fleet, name, fields)
         yield name
     finally:
         fleet.kubectl("delete", "node", name)
 
 
-def test_what_a_node_claims_that_an_agent_wrote_stays(ready, fleet, claimed):
-    def said() -> tuple:
-        node = fleet.get("node", claimed)
+@pytest.fixture
+def claimed(fleet):
+    with node_that_claims(fleet, "claimed", {"f:metadata": {"f:labels": {f"f:{TIER}": {}}}, "f:spec": {"f:taints": {}}}) as name:
+        yield name
+
+
+@pytest.fixture
+def counted(fleet):
+    with node_that_claims(fleet, "counted", {"f:metadata": {"f:labels": {f"f:{COUNT}": {}}}}) as name:
+        yield name
+
+
+def test_what_a_node_claims_that_an_agent_wrote_takes_nothing_else_along(ready, fleet, claimed, counted):
+    """With an empty apply, the server would remove all labels of a Node of which nobody else owns one."""
+    def said(name: str = claimed) -> tuple:
+        node = fleet.get("node", name)
         return node["metadata"]["labels"], node["spec"]["taints"], [entry["fieldsV1"] for entry in node["metadata"]["managedFields"] if entry["manager"] == "penstock-labels"]
-    before = said()
+    before, taints = said(), said(counted)[1]
     assert before[2] and KEPT_TAINT in str(before[1])
     wait_for(lambda: {f"NodeState {name}" for name in fleet.nodes} <= set(written_by_agents(fleet)), 60, "the agents to have written what is taken back")
     forget_taken_back(fleet)
     ready.delete("penstocks", "simulated", "--timeout=60s")
     ready.delete("clusterpolicies", "cluster-policy", "--timeout=120s")
-    wait_for(lambda: any("what agents wrote to 4 nodes (n1, n2, n3, n4)" in message for message in taken_back(fleet)), 60, "the Event about the other nodes",
+    wait_for(lambda: any("what agents wrote to 5 nodes (counted, n1, n2, n3, n4)" in message for message in taken_back(fleet)), 60, "the Event about the other nodes",
              lambda: taken_back(fleet))
     assert said() == before
-    done = fleet.cluster.run(fleet.programs / "penstock", "cleanup", "--cluster", "--node", claimed)
-    assert f"node {claimed}: what the field manager penstock-labels has applied stays" in done.stderr, done
+    assert said(counted) == ({TIER: "restricted"}, taints, [])
+    fleet.kubectl("label", "node", counted, f"{COUNT}=8")
+    claim(fleet, counted, {"f:metadata": {"f:labels": {f"f:{COUNT}": {}}}})
+    for name in (claimed, counted):
+        done = fleet.cluster.run(fleet.programs / "penstock", "cleanup", "--cluster", "--node", name)
+        assert (f"node {name}: what the field manager penstock-labels has applied stays" in done.stderr) == (name == claimed), done
     assert said() == before
+    assert said(counted) == ({TIER: "restricted"}, taints, [])
 
 
 @pytest.fixture

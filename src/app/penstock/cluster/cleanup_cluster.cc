@@ -43,20 +43,6 @@ std::map<std::string, Json> OurApplies(const Json& object) {
   return applies;
 }
 
-std::set<std::string> KeysAt(const Json& object, std::string_view map) {
-  std::set<std::string> keys;
-  for (const auto& [key, value] : analysis::TextsAt(object, {"metadata", map})) keys.insert(key);
-  return keys;
-}
-
-/// The keys that exist before and not after.
-std::vector<std::string> Vanished(const Json& before, const Json& after, std::string_view map) {
-  const auto had = KeysAt(before, map), has = KeysAt(after, map);
-  std::vector<std::string> gone;
-  std::set_difference(had.begin(), had.end(), has.begin(), has.end(), std::back_inserter(gone));
-  return gone;
-}
-
 /// The labels that stop programs for a change of devices (adapter/cluster/client_labels.h), of an
 /// agent that has not started these again.
 std::map<std::string, std::string> LeftPaused(const Json& node) {
@@ -105,7 +91,8 @@ class Cleaner {
       StartClients(node);
       RemoveCondition(node);
       for (const auto& [manager, apply] : OurApplies(node))
-        protocol::kube::MayBeTakenBack(apply) ? GiveBack(node, manager) : Leave(node, manager);
+        if (!protocol::kube::MayBeTakenBack(apply)) Leave(node, manager);
+      RemoveMarks(node);
     }
     return true;
   }
@@ -138,34 +125,19 @@ class Cleaner {
     return !OurApplies(object).empty();
   }
 
-  /// With the version, so that no value is replaced that a user writes meanwhile; on a conflict the
-  /// node is read again.
-  void StartClients(Json node) {
-    const std::string name = analysis::TextAt(node, {"metadata", "name"});
-    for (int attempt = 1;; ++attempt) {
-      const auto set = LeftPaused(node);
-      if (set.empty()) return;
-      const Json patch = {
-          {"metadata",
-           {{"uid", analysis::TextAt(node, {"metadata", "uid"})},
-            {"resourceVersion", analysis::TextAt(node, {"metadata", "resourceVersion"})},
-            {"labels", set}}}};
-      protocol::kube::ApiCall call = protocol::kube::Patch(
-          kinds::Nodes(), "", name, protocol::kube::kMergePatch, patch, kClientsManager);
-      if (options_.dry_run) call.query["dryRun"] = "All";
-      const auto written = server_(std::move(call));
-      if (written.ok()) {
-        for (const auto& [key, value] : set)
-          Removed("node " + name + ": the pause of " + key + ", which is \"" + value + "\" again");
-        return;
-      }
-      if (IsGone(written.error())) return;
-      if (written.error().code() != Code::kAborted || attempt == kAttempts)
-        return Fail("node " + name, written.error());
-      auto now = GetObject(server_, kinds::Nodes(), "", name);
-      if (!now.ok()) return Fail("node " + name, now.error());
-      node = *std::move(now);
-    }
+  void StartClients(const Json& node) {
+    Change(node, kClientsManager, [](const Json& now) {
+      NodeChange change;
+      const auto set = LeftPaused(now);
+      if (set.empty()) return change;
+      change.patch = {{"metadata",
+                       {{"uid", analysis::TextAt(now, {"metadata", "uid"})},
+                        {"resourceVersion", analysis::TextAt(now, {"metadata", "resourceVersion"})},
+                        {"labels", set}}}};
+      for (const auto& [key, value] : set)
+        change.removed.push_back("the pause of " + key + ", which is \"" + value + "\" again");
+      return change;
+    });
   }
 
   /// The condition by which the agent says whether the accelerators are ready.
@@ -189,26 +161,54 @@ class Cleaner {
     Removed("node " + name + ": the condition " + std::string(kReadyCondition));
   }
 
-  /// Applies an empty configuration under the manager's name: the server then removes the fields
-  /// that only this manager owns. The uid prevents the server from recreating a node that was
-  /// deleted meanwhile.
-  void GiveBack(const Json& node, const std::string& manager) {
+  /// The labels and annotations that only Penstock's managers have applied.
+  void RemoveMarks(const Json& node) {
+    Change(node, std::string(kManagers), [](const Json& now) {
+      NodeChange change;
+      const auto marks =
+          protocol::kube::MarksOf(now, protocol::kube::MayBeTakenBack, &IsOwnManager);
+      if (marks.empty()) return change;
+      change.patch = protocol::kube::Without(marks, now);
+      const auto say = [&change](const std::string& what, const std::set<std::string>& keys) {
+        if (keys.empty()) return;
+        const std::vector<std::string> names(keys.begin(), keys.end());
+        change.removed.push_back(std::to_string(names.size()) + " " + what +
+                                 (names.size() == 1 ? "" : "s") + " (" + base::Join(names, ", ") +
+                                 ")");
+      };
+      say("label", marks.labels);
+      say("annotation", marks.annotations);
+      return change;
+    });
+  }
+
+  struct NodeChange {
+    Json patch;  // null: there is nothing to do
+    std::vector<std::string> removed;
+  };
+  /// Writes what `plan` returns for a Node, with its version, so that nothing goes that anyone
+  /// writes meanwhile; on a conflict the Node is read again.
+  template <typename Plan>
+  void Change(Json node, std::string_view manager, Plan plan) {
     const std::string name = analysis::TextAt(node, {"metadata", "name"});
-    Json nothing = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}}}};
-    if (const std::string uid = analysis::TextAt(node, {"metadata", "uid"}); !uid.empty())
-      nothing["metadata"]["uid"] = uid;
-    protocol::kube::ApiCall call = protocol::kube::Apply(kinds::Nodes(), "", nothing, manager);
-    if (options_.dry_run) call.query["dryRun"] = "All";
-    const auto after = protocol::kube::Parse(server_(std::move(call)));
-    if (!after.ok() && IsGone(after.error())) return;
-    if (!after.ok()) return Fail("node " + name, after.error());
-    for (const char* map : {"labels", "annotations"}) {
-      const auto gone = Vanished(node, *after, map);
-      const std::string what =
-          gone.size() == 1 ? std::string(map).substr(0, std::string_view(map).size() - 1) : map;
-      if (!gone.empty())
-        Removed("node " + name + ": " + std::to_string(gone.size()) + " " + what + " (" +
-                base::Join(gone, ", ") + ")");
+    for (int attempt = 1;; ++attempt) {
+      const NodeChange change = plan(node);
+      if (change.patch.is_null()) return;
+      protocol::kube::ApiCall call =
+          protocol::kube::Patch(kinds::Nodes(), "", name, protocol::kube::kMergePatch, change.patch,
+                                std::string(manager));
+      if (options_.dry_run) call.query["dryRun"] = "All";
+      const auto written = server_(std::move(call));
+      if (written.ok()) {
+        for (const std::string& what : change.removed) Removed("node " + name + ": " + what);
+        return;
+      }
+      if (IsGone(written.error())) return;
+      if (written.error().code() != Code::kAborted || attempt == kAttempts)
+        return Fail("node " + name, written.error());
+      auto now = GetObject(server_, kinds::Nodes(), "", name);
+      if (!now.ok()) return Fail("node " + name, now.error());
+      node = *std::move(now);
     }
   }
 
