@@ -27,8 +27,8 @@ OwnedKeys MarksOf(const Json& node, const std::function<bool(const Json& entry)>
                   const std::function<bool(const std::string& manager)>& ours);
 
 /// The merge patch that removes them from this Node in this version: what anyone writes meanwhile
-/// is a conflict. An empty apply would not do: where nobody else owns a label, the server removes
-/// all labels with the last one that was applied (structured-merge-diff, `prune`).
+/// is a conflict. An empty apply would not do: where no other manager owns a label, the server
+/// removes all labels with the last one that was applied (structured-merge-diff, `prune`).
 Json Without(const OwnedKeys& marks, const Json& node);
 
 }  // namespace penstock::protocol::kube
