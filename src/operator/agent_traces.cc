@@ -67,7 +67,7 @@ bool IsGone(const Error& why) {
 /// Only labels that the operator writes, with values that it or an agent of it has written: a
 /// node's credentials may remove these anyway.
 std::set<std::string> ClientLabelsOf(const Json& node) {
-  auto marks = protocol::kube::MarksOf(
+  auto marks = protocol::kube::OwnedAlone(
       node,
       [](const Json& entry) {
         return TextAt(entry, "/manager") == kClientsManager &&
@@ -92,9 +92,9 @@ NodeTrace TraceOn(const Json& node) {
   for (const Json& entry : ListAt(node, "/metadata/managedFields"))
     trace.condition |=
         TextAt(entry, "/manager") == kConditionManager && TextAt(entry, "/subresource") == "status";
-  trace.marks =
-      protocol::kube::MarksOf(node, protocol::kube::MayBeTakenBack,
-                              [](const std::string& manager) { return manager == kLabelsManager; });
+  trace.marks = protocol::kube::OwnedAlone(
+      node, protocol::kube::MayBeTakenBack,
+      [](const std::string& manager) { return manager == kLabelsManager; });
   trace.marks.labels.merge(ClientLabelsOf(node));
   return trace;
 }

@@ -131,7 +131,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     std::erase_if(tried, is_other);
     std::erase_if(refused, is_other);
     std::erase_if(problems, is_other);
-    std::erase_if(told, [&keys](const std::string& key) { return !keys.contains(key); });
+    std::erase_if(taken_back, [&keys](const std::string& key) { return !keys.contains(key); });
   }
 
   void Forget(const std::string& key) {
@@ -142,7 +142,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     refused.erase(key);
     problems.erase(key);
     repeated.Forget(key);
-    told.erase(key);
+    taken_back.erase(key);
   }
 
   /// Of a policy that is being deleted, or that another operator has taken over. The status says
@@ -150,13 +150,13 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
   void TakeBack(const std::string& key, const PolicyObject& policy, const Done& done) {
     if (!HasFinalizer(policy, kFinalizer)) return done({});
     const std::vector<std::string> left = callbacks.left(key);
-    if (!left.empty()) told.erase(key);
+    if (!left.empty()) taken_back.erase(key);
     if (!left.empty() && IsForeign(policy)) return done({});
     if (!left.empty())
       return WriteStatus(key, policy,
                          StatusOfDeleted(policy, left, AsWritten(key, policy), MetaTime()), done);
     // Before the finalizer goes: where the answer to that is lost, so is the policy.
-    if (told.insert(key).second) ReportTakenBack(ReferenceTo(policy));
+    if (taken_back.insert(key).second) ReportTakenBack(ReferenceTo(policy));
     SetFinalizer(key, policy, false, done);
   }
 
@@ -181,7 +181,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
 
   void Held(const std::string& key, const protocol::kube::ObjectReference& about,
             const Result<ApiResponse>& answer) {
-    told.erase(key);
+    taken_back.erase(key);
     repeated.Wrote(key, kHolding, Now());
     if (!repeated.IsContested(key, Now())) return;
     const auto object = protocol::kube::Parse(answer);
@@ -377,7 +377,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
   std::map<std::string, Tried> tried;           // the last change of the finalizer
   RepeatedWrites repeated;                      // of the finalizer, which others remove
   std::map<std::string, std::string> problems;  // of policies of which they do again and again
-  std::set<std::string> told;                   // policies of which all was taken back
+  std::set<std::string> taken_back;             // policies of which all was taken back
   std::map<std::string, std::string> uids;      // of the policies with these keys
   struct Refused {
     base::TimePoint since{}, said{};
@@ -401,7 +401,7 @@ void PolicyWriter::Soon(const std::string& key) { state_->queue->Add(key); }
 void PolicyWriter::ForgetOthers(const std::set<std::string>& keys) { state_->ForgetOthers(keys); }
 std::size_t PolicyWriter::remembered() const {
   return std::max({state_->sent.size(), state_->reported.size(), state_->uids.size(),
-                   state_->tried.size(), state_->problems.size(), state_->told.size(),
+                   state_->tried.size(), state_->problems.size(), state_->taken_back.size(),
                    state_->refused.size()});
 }
 std::uint64_t PolicyWriter::writes() const { return state_->writes; }

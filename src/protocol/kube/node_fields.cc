@@ -1,6 +1,6 @@
 #include "protocol/kube/node_fields.h"
 
-#include <initializer_list>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -28,22 +28,16 @@ bool AreLabelsOfNodes(const Json& fields) {
   return true;
 }
 
-const Json& At(const Json& object, std::initializer_list<const char*> path) {
+const Json& At(const Json& object, const std::string& path) {
   static const Json kNone;
-  const Json* at = &object;
-  for (const char* key : path) {
-    if (!at->is_object()) return kNone;
-    const auto found = at->find(key);
-    if (found == at->end()) return kNone;
-    at = &*found;
-  }
-  return *at;
+  const Json::json_pointer at(path);
+  return object.contains(at) ? object.at(at) : kNone;
 }
 
 /// The keys of a map of the metadata that an entry owns.
 std::set<std::string> OwnedIn(const Json& entry, const char* map) {
   std::set<std::string> keys;
-  const Json& fields = At(entry, {"fieldsV1", "f:metadata", map});
+  const Json& fields = At(entry, std::string("/fieldsV1/f:metadata/") + map);
   if (!fields.is_object()) return keys;
   for (const auto& [key, none] : fields.items())
     if (key.starts_with("f:")) keys.insert(key.substr(2));
@@ -52,13 +46,13 @@ std::set<std::string> OwnedIn(const Json& entry, const char* map) {
 
 }  // namespace
 
-OwnedKeys MarksOf(const Json& node, const std::function<bool(const Json& entry)>& counts,
-                  const std::function<bool(const std::string& manager)>& ours) {
+OwnedKeys OwnedAlone(const Json& node, const std::function<bool(const Json& entry)>& counts,
+                     const std::function<bool(const std::string& manager)>& ours) {
   OwnedKeys marks, of_others;
-  const Json& entries = At(node, {"metadata", "managedFields"});
+  const Json& entries = At(node, "/metadata/managedFields");
   if (!entries.is_array()) return marks;
   for (const Json& entry : entries) {
-    const Json& manager = At(entry, {"manager"});
+    const Json& manager = At(entry, "/manager");
     const bool is_ours = manager.is_string() && ours(manager.get<std::string>());
     if (is_ours && !counts(entry)) continue;
     OwnedKeys& its = is_ours ? marks : of_others;
@@ -67,7 +61,7 @@ OwnedKeys MarksOf(const Json& node, const std::function<bool(const Json& entry)>
   }
   const auto keep = [&node](std::set<std::string>& keys, const std::set<std::string>& others,
                             const char* map) {
-    const Json& there = At(node, {"metadata", map});
+    const Json& there = At(node, std::string("/metadata/") + map);
     std::erase_if(keys, [&](const std::string& key) {
       return others.contains(key) || !there.is_object() || !there.contains(key);
     });
@@ -78,8 +72,8 @@ OwnedKeys MarksOf(const Json& node, const std::function<bool(const Json& entry)>
 }
 
 Json Without(const OwnedKeys& marks, const Json& node) {
-  Json metadata = {{"uid", At(node, {"metadata", "uid"})},
-                   {"resourceVersion", At(node, {"metadata", "resourceVersion"})}};
+  Json metadata = {{"uid", At(node, "/metadata/uid")},
+                   {"resourceVersion", At(node, "/metadata/resourceVersion")}};
   for (const std::string& key : marks.labels) metadata["labels"][key] = nullptr;
   for (const std::string& key : marks.annotations) metadata["annotations"][key] = nullptr;
   return {{"metadata", std::move(metadata)}};

@@ -23,8 +23,8 @@ struct OwnedKeys {
 
 /// The labels and annotations that a Node has, by its managedFields from entries that `count`, and
 /// that no manager has but those that are `ours`. Pure; the Node may be anything.
-OwnedKeys MarksOf(const Json& node, const std::function<bool(const Json& entry)>& counts,
-                  const std::function<bool(const std::string& manager)>& ours);
+OwnedKeys OwnedAlone(const Json& node, const std::function<bool(const Json& entry)>& counts,
+                     const std::function<bool(const std::string& manager)>& ours);
 
 /// The merge patch that removes them from this Node in this version: what anyone writes meanwhile
 /// is a conflict. An empty apply would not do: where no other manager owns a label, the server

@@ -57,10 +57,11 @@ Json EntryOf(const char* manager, const char* map, const std::vector<std::string
   return entry;
 }
 OwnedKeys Owned(const Json& node) {
-  return MarksOf(node, MayBeTakenBack, [](const std::string& manager) { return manager == "m"; });
+  return OwnedAlone(node, MayBeTakenBack,
+                    [](const std::string& manager) { return manager == "m"; });
 }
 
-TEST(MarksOf, WhatIsOursAloneAndIsThere) {
+TEST(OwnedAlone, WhatIsOursAloneAndIsThere) {
   const Json node =
       NodeOf({EntryOf("m", "f:labels", {"a", "b", "gone", "x.kubernetes.io/y"}),
               EntryOf("m", "f:labels", {"a", "b", "gone"}), EntryOf("m", "f:annotations", {"d"}),
@@ -74,13 +75,13 @@ TEST(MarksOf, WhatIsOursAloneAndIsThere) {
                                                 {"annotations", {{"d", nullptr}}}}}}));
 }
 
-TEST(MarksOf, AnothersUpdateKeepsIt) {
+TEST(OwnedAlone, AnothersUpdateKeepsIt) {
   Json update = EntryOf("user", "f:labels", {"a"});
   update["operation"] = "Update";
   EXPECT_TRUE(Owned(NodeOf({EntryOf("m", "f:labels", {"a"}), update})).empty());
 }
 
-TEST(MarksOf, ReadsAnything) {
+TEST(OwnedAlone, ReadsAnything) {
   EXPECT_TRUE(Owned("x").empty());
   EXPECT_TRUE(Owned({{"metadata", {{"managedFields", {1, "x", {{"manager", 2}}}}}}}).empty());
   EXPECT_TRUE(

@@ -166,7 +166,7 @@ class Cleaner {
     Change(node, std::string(kManagers), [](const Json& now) {
       NodeChange change;
       const auto marks =
-          protocol::kube::MarksOf(now, protocol::kube::MayBeTakenBack, &IsOwnManager);
+          protocol::kube::OwnedAlone(now, protocol::kube::MayBeTakenBack, &IsOwnManager);
       if (marks.empty()) return change;
       change.patch = protocol::kube::Without(marks, now);
       const auto say = [&change](const std::string& what, const std::set<std::string>& keys) {
