@@ -23,6 +23,7 @@ namespace penstock::cluster {
 using protocol::kube::ApiCall;
 using protocol::kube::ApiResponse;
 using protocol::kube::Informer;
+using protocol::kube::OwnedKeys;
 using protocol::kube::WorkQueue;
 using namespace std::chrono_literals;
 
@@ -139,54 +140,69 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
     if (!informer->Learn(node)) return queue->AddAfter(name, kLeftOpen);
     const NodeMarksPlan plan = PlanFor(name, *informer->Find("", name));
     if (plan.differs || by != decisions) return queue->Add(name);
-    if (plan.doubtful && OwnsMore(node, plan)) return queue->AddAfter(name, kLeftOpen);
+    if (plan.doubtful && !Excess(node, plan).empty()) return queue->AddAfter(name, kLeftOpen);
     Settled(name);
   }
 
   void Settled(const std::string& name) {
     if (!nodes.contains(name)) return;  // deleted while the answer was on its way
-    if (!repeated.IsContested(name, Now())) problems.erase(name);
+    ForgetProblem(name);
     if (settled.insert(name).second && settled.size() == nodes.size()) callbacks.changed();
+  }
+
+  /// Unless another program may take back what was written.
+  void ForgetProblem(const std::string& name) {
+    const base::TimePoint now = Now();
+    if (const auto until = repeated.ContestedUntil(name, now))
+      return queue->AddAfter(name, *until - now);
+    if (problems.erase(name) > 0) callbacks.changed();
   }
 
   /// Work on one node: what it lacks is written; what it has in excess is looked at first.
   void Work(const std::string& name, const Done& done) {
     const auto node = informer ? informer->Find("", name) : nullptr;
     if (node == nullptr || settled.contains(name)) {
-      // Of a write that is not needed any more.
-      if (!repeated.IsContested(name, Now()) && problems.erase(name) > 0) callbacks.changed();
+      ForgetProblem(name);  // of a write that is not needed any more
       return done({});
     }
     const NodeMarksPlan plan = PlanFor(name, *node);
     if (plan.differs) {
-      const auto until = repeated.WaitsUntil(name, ContentOf(plan), Now());
-      if (!until) return Apply(name, *node, plan, done);
-      queue->AddAfter(name, *until - Now());
-      return done({});
+      const base::TimePoint now = Now();
+      if (const auto until = repeated.WaitsUntil(name, ContentOf(plan), now)) {
+        queue->AddAfter(name, *until - now);
+        return done({});
+      }
     }
-    if (plan.doubtful) return Look(name, plan, done);
+    if (plan.doubtful) return Look(name, done);
+    if (plan.differs) return Write(name, *node, plan, {}, done);
     Settled(name);
     done({});
   }
 
-  void Look(const std::string& name, const NodeMarksPlan& plan, const Done& done) {
-    api.Do(protocol::kube::Get(kNodes, "", name),
-           base::IfAlive(this, [name, plan, done, by = decisions](
-                                   State& self, const Result<ApiResponse>& answer) {
-             const auto node = protocol::kube::Parse(answer);
-             if (!node.ok()) return self.Failed(name, node.error(), done);
-             if (OwnsMore(*node, plan)) return self.Apply(name, *node, plan, done);
-             self.Answered(name, *node, by);
-             done({});
-           }));
+  static OwnedKeys Excess(const Json& node, const NodeMarksPlan& plan) {
+    return ExcessOf(node, plan, protocol::kube::MayBeTakenBack);
   }
 
-  /// Values of others are taken over only where they are empty: the server refuses to replace one
-  /// that was written meanwhile.
-  void Apply(const std::string& name, const Json& node, const NodeMarksPlan& plan,
-             const Done& done) {
+  void Look(const std::string& name, const Done& done) {
+    api.Do(protocol::kube::Get(kNodes, "", name),
+           base::IfAlive(
+               this, [name, done, by = decisions](State& self, const Result<ApiResponse>& answer) {
+                 const auto node = protocol::kube::Parse(answer);
+                 if (!node.ok()) return self.Failed(name, node.error(), done);
+                 const NodeMarksPlan plan = self.PlanFor(name, *node);
+                 const OwnedKeys excess = Excess(*node, plan);
+                 if (plan.differs || !excess.empty())
+                   return self.Write(name, *node, plan, excess, done);
+                 self.Answered(name, *node, by);
+                 done({});
+               }));
+  }
+
+  void Write(const std::string& name, const Json& node, const NodeMarksPlan& plan,
+             const OwnedKeys& excess, const Done& done) {
     ++writes;
-    api.Do(protocol::kube::Apply(kNodes, "", MarksObject(node, plan), kManager, plan.replaces),
+    api.Do(protocol::kube::Patch(kNodes, "", name, protocol::kube::kMergePatch,
+                                 MarksPatch(node, plan, excess), kMarksManager),
            base::IfAlive(this, [name, done, content = ContentOf(plan), by = decisions](
                                    State& self, const Result<ApiResponse>& answer) {
              const auto written = protocol::kube::Parse(answer);
@@ -201,9 +217,8 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
     repeated.Wrote(name, content, Now());
     problems.erase(name);
     if (!wanted) taken_back.insert(name);
-    if (!repeated.IsContested(name, Now())) return;
+    if (!repeated.ContestedUntil(name, Now())) return;
     problems[name] = kTakenBack + name + " --show-managed-fields` names it";
-    queue->AddAfter(name, RepeatedWrites::kForgotten);
     callbacks.changed();
   }
 

@@ -7,6 +7,9 @@
 #include "operator/names.h"
 
 namespace penstock::cluster {
+
+using protocol::kube::OwnedKeys;
+
 namespace {
 
 std::string ValueIn(const Texts& texts, const std::string& key) {
@@ -47,7 +50,6 @@ Texts Applicable(const Texts& wanted, const Texts& there, const Texts& usual, No
     if (!empty && differs && found->second != ValueIn(usual, key)) continue;
     applied[key] = value;
     plan.differs |= differs;
-    plan.replaces |= empty && found != there.end();
   }
   return applied;
 }
@@ -84,23 +86,11 @@ Texts Kept(const Texts& there, const Texts& wanted) {
   return kept;
 }
 
-/// The keys below "f:labels" of our entry in managedFields.
-std::set<std::string> OwnedIn(const Json& node, const char* part) {
-  std::set<std::string> keys;
-  const Json* entries = Find(node, "/metadata/managedFields");
-  if (entries == nullptr || !entries->is_array()) return keys;
-  for (const Json& entry : *entries) {
-    if (TextAt(entry, "/manager") != kManager || TextAt(entry, "/operation") != "Apply") continue;
-    const Json* fields = Find(entry, std::string("/fieldsV1/f:metadata/f:") + part);
-    if (fields == nullptr || !fields->is_object()) continue;
-    for (const auto& [key, value] : fields->items())
-      if (key.starts_with("f:")) keys.insert(key.substr(2));
-  }
-  return keys;
-}
-
-bool AllIn(const std::set<std::string>& keys, const Texts& texts) {
-  return std::ranges::all_of(keys, [&](const auto& key) { return texts.contains(key); });
+/// What differs from `there`.
+void Add(const Texts& wanted, const Texts& there, const char* map, Json& patch) {
+  for (const auto& [key, value] : wanted)
+    if (const auto found = there.find(key); found == there.end() || found->second != value)
+      patch["metadata"][map][key] = value;
 }
 
 }  // namespace
@@ -122,6 +112,7 @@ Json ReducedNode(const Json& node, const MarkKeys& keys) {
   return {{"metadata",
            {{"name", TextAt(node, "/metadata/name")},
             {"uid", TextAt(node, "/metadata/uid")},
+            {"resourceVersion", TextAt(node, "/metadata/resourceVersion")},
             {"labels", Selected(TextsAt(node, "/metadata/labels"), keys.labels)},
             {"annotations", Selected(TextsAt(node, "/metadata/annotations"), keys.annotations)}}}};
 }
@@ -154,18 +145,20 @@ NodeMarksPlan PlanMarks(const Json& node, const api::PenstockSpec& spec, MarkFac
   return plan;
 }
 
-Json MarksObject(const Json& node, const NodeMarksPlan& plan) {
-  // The uid prevents the apply from creating a Node that was just deleted.
-  Json metadata = {{"name", TextAt(node, "/metadata/name")},
-                   {"uid", TextAt(node, "/metadata/uid")}};
-  if (!plan.labels.empty()) metadata["labels"] = plan.labels;
-  if (!plan.annotations.empty()) metadata["annotations"] = plan.annotations;
-  return {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", metadata}};
+OwnedKeys ExcessOf(const Json& object, const NodeMarksPlan& plan,
+                   const std::function<bool(const Json& entry)>& counts) {
+  OwnedKeys excess = protocol::kube::OwnedAlone(
+      object, counts, [](const std::string& manager) { return manager == kMarksManager; });
+  for (const auto& [key, value] : plan.labels) excess.labels.erase(key);
+  for (const auto& [key, value] : plan.annotations) excess.annotations.erase(key);
+  return excess;
 }
 
-bool OwnsMore(const Json& node, const NodeMarksPlan& plan) {
-  return !AllIn(OwnedIn(node, "labels"), plan.labels) ||
-         !AllIn(OwnedIn(node, "annotations"), plan.annotations);
+Json MarksPatch(const Json& object, const NodeMarksPlan& plan, const OwnedKeys& excess) {
+  Json patch = protocol::kube::Without(excess, object);
+  Add(plan.labels, TextsAt(object, "/metadata/labels"), "labels", patch);
+  Add(plan.annotations, TextsAt(object, "/metadata/annotations"), "annotations", patch);
+  return patch;
 }
 
 }  // namespace penstock::cluster

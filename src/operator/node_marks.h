@@ -1,6 +1,7 @@
 // Computes the labels and annotations that a node gets from the operator. Pure.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/cluster/penstock.h"
+#include "protocol/kube/node_fields.h"
 
 namespace penstock::cluster {
 
@@ -22,18 +24,16 @@ struct MarkKeys {
 };
 MarkKeys KeysOf(const api::PenstockSpec& spec);
 
-/// What is kept of a Node: name, uid, and these keys. `metadata` only, so that a node takes less
-/// than a kilobyte.
+/// What is kept of a Node: name, uid, version, and these keys. `metadata` only, so that a node
+/// takes less than a kilobyte.
 nlohmann::json ReducedNode(const nlohmann::json& node, const MarkKeys& keys);
 
 struct NodeMarksPlan {
   bool has_devices = false;
   bool opted_out = false;
-  bool host_driver = false;  ///< it is labelled as one whose host has a driver of its own
-  /// Everything that the operator applies: with server-side apply it gives up the rest.
-  Texts labels, annotations;
-  bool differs = false;   ///< some of it is not there yet
-  bool replaces = false;  ///< an empty value of others is replaced
+  bool host_driver = false;   ///< it is labelled as one whose host has a driver of its own
+  Texts labels, annotations;  ///< what the operator wants on it
+  bool differs = false;       ///< some of it is not there yet
   /// There are keys that the operator may have written and does not want: only the Node's managed
   /// fields say whose they are.
   bool doubtful = false;
@@ -51,9 +51,15 @@ struct MarkFacts {
 /// it may get another.
 NodeMarksPlan PlanMarks(const nlohmann::json& node, const api::PenstockSpec& spec, MarkFacts facts);
 
-/// The object to apply, and whether `node` (whole, with managed fields) has fields of the operator
-/// that the object lacks.
-nlohmann::json MarksObject(const nlohmann::json& node, const NodeMarksPlan& plan);
-bool OwnsMore(const nlohmann::json& node, const NodeMarksPlan& plan);
+/// What an object (whole, with managed fields) has of kMarksManager alone, by the entries that
+/// `counts`, and the plan lacks.
+protocol::kube::OwnedKeys ExcessOf(const nlohmann::json& object, const NodeMarksPlan& plan,
+                                   const std::function<bool(const nlohmann::json& entry)>& counts);
+
+/// The merge patch that writes what differs and removes `excess`, of this object in this version:
+/// what anyone writes meanwhile is a conflict. With an apply, the server would remove what the
+/// object's managed fields claim to be ours, and a node's credentials may write these.
+nlohmann::json MarksPatch(const nlohmann::json& object, const NodeMarksPlan& plan,
+                          const protocol::kube::OwnedKeys& excess);
 
 }  // namespace penstock::cluster

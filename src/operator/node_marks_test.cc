@@ -24,7 +24,11 @@ api::PenstockSpec MarksSpec() {
 
 json NodeWith(const json& labels, const json& annotations = json::object()) {
   return {{"metadata",
-           {{"name", "n1"}, {"uid", "u1"}, {"labels", labels}, {"annotations", annotations}}}};
+           {{"name", "n1"},
+            {"uid", "u1"},
+            {"resourceVersion", "7"},
+            {"labels", labels},
+            {"annotations", annotations}}}};
 }
 
 TEST(NodeMarks, ANodeWithoutDevicesGetsNothing) {
@@ -38,7 +42,6 @@ TEST(NodeMarks, ANodeWithoutDevicesGetsNothing) {
 TEST(NodeMarks, ANodeWithDevicesGetsAllInOneWrite) {
   const auto plan = PlanMarks(NodeWith({{kFound, "true"}}), MarksSpec(), {});
   EXPECT_TRUE(plan.differs);
-  EXPECT_FALSE(plan.replaces);
   EXPECT_THAT(plan.labels, ElementsAre(Pair("x/deploy.a", "true"), Pair("x/deploy.b", "true"),
                                        Pair("x/present", "true")));
   EXPECT_THAT(plan.annotations, ElementsAre(Pair("x/upgrade", "true")));
@@ -48,7 +51,6 @@ TEST(NodeMarks, AValueOfOthersIsHonouredUnlessItIsEmpty) {
   const auto plan = PlanMarks(
       NodeWith({{kFound, "true"}, {"x/deploy.a", "paused"}, {"x/deploy.b", ""}}), MarksSpec(), {});
   EXPECT_THAT(plan.labels, ElementsAre(Pair("x/deploy.b", "true"), Pair("x/present", "true")));
-  EXPECT_TRUE(plan.replaces);
 }
 
 TEST(NodeMarks, WhereAllIsThereNothingDiffers) {
@@ -89,17 +91,48 @@ TEST(NodeMarks, SomeLabelsDependOnOthers) {
   EXPECT_EQ(plan.labels.at("nvidia.com/mig.config"), "all-disabled");
 }
 
+json EntryOf(const char* manager, const std::vector<std::string>& labels) {
+  json entry = {{"manager", manager}, {"operation", "Update"}};
+  for (const std::string& key : labels)
+    entry["fieldsV1"]["f:metadata"]["f:labels"]["f:" + key] = json::object();
+  return entry;
+}
+
 TEST(NodeMarks, WhatIsOursIsInTheManagedFields) {
-  json node = NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}});
+  json node = NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}, {"x/present", "true"}});
   const auto plan = PlanMarks(node, MarksSpec(), {.wanted = false});
   EXPECT_THAT(plan.labels, IsEmpty());
   EXPECT_TRUE(plan.doubtful);
-  EXPECT_FALSE(OwnsMore(node, plan));
-  node["metadata"]["managedFields"] = {
-      {{"manager", "penstock-operator"},
-       {"operation", "Apply"},
-       {"fieldsV1", {{"f:metadata", {{"f:labels", {{"f:x/deploy.a", json::object()}}}}}}}}};
-  EXPECT_TRUE(OwnsMore(node, plan));
+  const auto excess = [&] { return ExcessOf(node, plan, protocol::kube::MayBeTakenBack).labels; };
+  EXPECT_THAT(excess(), IsEmpty());
+  auto& fields = node["metadata"]["managedFields"];
+  fields = {EntryOf("penstock-operator-labels", {"x/deploy.a", "x/present", "x/gone"})};
+  EXPECT_THAT(excess(), ElementsAre("x/deploy.a", "x/present"));
+  fields.push_back(EntryOf("kubectl-label", {"x/present"}));
+  EXPECT_THAT(excess(), ElementsAre("x/deploy.a"));
+  fields.push_back(EntryOf("penstock-operator", {"x/deploy.a"}));
+  EXPECT_THAT(excess(), IsEmpty()) << "a pause is not ours to take back";
+}
+
+TEST(NodeMarks, OfForgedFieldsNothingIsExcess) {
+  json node = NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}});
+  const auto plan = PlanMarks(node, MarksSpec(), {.wanted = false});
+  json forged = EntryOf("penstock-operator-labels", {"x/deploy.a"});
+  forged["fieldsV1"]["f:spec"]["f:taints"] = json::object();
+  node["metadata"]["managedFields"] = {forged};
+  EXPECT_TRUE(ExcessOf(node, plan, protocol::kube::MayBeTakenBack).empty());
+}
+
+TEST(NodeMarks, APatchHasWhatDiffersAndWhatGoes) {
+  const json node = NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}, {"x/deploy.b", ""}},
+                             {{"x/upgrade", "true"}});
+  const auto plan = PlanMarks(node, MarksSpec(), {});
+  EXPECT_EQ(MarksPatch(node, plan, {.labels = {"x/old"}, .annotations = {"x/older"}}),
+            json({{"metadata",
+                   {{"uid", "u1"},
+                    {"resourceVersion", "7"},
+                    {"labels", {{"x/deploy.b", "true"}, {"x/present", "true"}, {"x/old", nullptr}}},
+                    {"annotations", {{"x/older", nullptr}}}}}}));
 }
 
 TEST(NodeMarks, OfANodeOnlyWhatMattersIsKept) {

@@ -281,6 +281,60 @@ TEST_F(OperatorTest, ANodeThatOptsOutBesideAWriteLosesItsLabels) {
   }
 }
 
+TEST_F(OperatorTest, ALabelThatAUserTakesBackAFewTimesIsAProblemForHalfAMinute) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  const auto take_back = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      api_.Merge(kNode, {{"metadata", {{"labels", {{kPresent, nullptr}}}}}});
+      executor_.Advance(3s);
+      EXPECT_EQ(Label("n1", kPresent), "true");
+    }
+  };
+  take_back(2);
+  EXPECT_EQ(State(), "ready");
+  take_back(2);
+  EXPECT_EQ(Condition("Ready")["reason"], "ReconcileFailed");
+  EXPECT_THAT(Condition("Error")["message"].get<std::string>(),
+              testing::HasSubstr("get -o yaml node n1 --show-managed-fields"));
+  executor_.Advance(33s);
+  EXPECT_EQ(State(), "ready") << At(kPolicy)["status"].dump(1);
+}
+
+// A node's own credentials may write its Node's managed fields, and neither of these.
+TEST_F(OperatorTest, WhatANodeClaimsInOurNameStaysAsItIs) {
+  constexpr char kTier[] = "node-restriction.kubernetes.io/tier";
+  for (const std::string manager : {"penstock-operator", "penstock-operator-labels"}) {
+    const json claimed = {{"apiVersion", "v1"},
+                          {"kind", "Node"},
+                          {"metadata",
+                           {{"name", manager},
+                            {"labels",
+                             {{"feature.node.kubernetes.io/pci-10de.present", "true"},
+                              {kDriver, "true"},
+                              {kTier, "restricted"}}}}},
+                          {"spec", {{"taints", {{{"key", "example.com/reserved"}}}}}}};
+    api_.Do(protocol::kube::Apply({"", "v1", "nodes"}, "", claimed, manager), [](const auto&) {});
+  }
+  executor_.Advance(1s);
+  PutPolicy();
+  Start();
+  RunAgents();
+  const auto check = [&](const char* when) {
+    for (const std::string node : {"penstock-operator", "penstock-operator-labels"}) {
+      EXPECT_EQ(Label(node, kTier), "restricted") << node << when;
+      EXPECT_TRUE(At("/api/v1/nodes/" + node)["spec"].contains("taints")) << node << when;
+    }
+  };
+  EXPECT_EQ(Label("penstock-operator", kPresent), "true");
+  check("with the policy");
+  DeletePolicy();
+  executor_.Advance(10min);
+  EXPECT_EQ(Label("penstock-operator", kPresent), "(none)");
+  check("without one");
+}
+
 TEST_F(OperatorTest, AFailedWriteOfANodeIsNoProblemOnceTheNodeHasEverything) {
   PutPolicy();
   Start();

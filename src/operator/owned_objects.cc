@@ -245,7 +245,6 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     // Without a watch it is not known whether anything was taken back.
     if (const auto want = wanted.find(name); want != wanted.end() && watches)
       repeated.Wrote(name, HashOf(want->second), Now());
-    if (repeated.IsContested(name, Now())) callbacks.due_after(RepeatedWrites::kForgotten);
     const Json* found = Found(name);
     if (found == nullptr || VersionIn(*found) != VersionIn(*object))
       echoes[name] = {VersionIn(*object), HashIn(*object), Now()};
@@ -299,9 +298,12 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
 
   std::vector<std::string> Problems() const {
     std::vector<std::string> texts;
-    for (const std::string& name : repeated.Contested(Now()))
+    const base::TimePoint now = Now();
+    for (const auto& [name, until] : repeated.Contested(now)) {
       texts.push_back("another program takes back what is written again and again to " + kind.kind +
                       " " + name + "; `kubectl get -o yaml --show-managed-fields` names it");
+      callbacks.due_after(until - now);
+    }
     for (const auto& [name, at] : taken)
       texts.push_back(kind.kind + " " + name +
                       " is someone else's and stays as it is: delete or rename it; `kubectl get " +

@@ -105,7 +105,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
       Forget(key);  // another of that name
       uids[key] = uid;
     }
-    if (!repeated.IsContested(key, Now()) && problems.erase(key) > 0) callbacks.changed();
+    ForgetProblem(key);
     const bool deleted = IsDeleted(*policy);
     if (deleted) return TakeBack(key, *policy, done);
     if (IsForeign(*policy)) {
@@ -119,6 +119,14 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     }
     ReportState(key, *policy);
     WriteStatus(key, *policy, callbacks.status(*policy, AsWritten(key, *policy), MetaTime()), done);
+  }
+
+  /// Unless another program may remove the finalizer again.
+  void ForgetProblem(const std::string& key) {
+    const base::TimePoint now = Now();
+    if (const auto until = repeated.ContestedUntil(key, now))
+      return queue->AddAfter(key, *until - now);
+    if (problems.erase(key) > 0) callbacks.changed();
   }
 
   void ForgetOthers(const std::set<std::string>& keys) {
@@ -183,7 +191,9 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
             const Result<ApiResponse>& answer) {
     taken_back.erase(key);
     repeated.Wrote(key, kHolding, Now());
-    if (!repeated.IsContested(key, Now())) return;
+    const base::TimePoint now = Now();
+    const auto until = repeated.ContestedUntil(key, now);
+    if (!until) return;
     const auto object = protocol::kube::Parse(answer);
     const std::vector<std::string> others = OtherManagersOf(object.ok() ? *object : Json());
     const std::string who = others.empty()
@@ -193,7 +203,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
                     ") removes the finalizer " + std::string(kFinalizer) +
                     " again and again, without which a deletion does not wait until everything is "
                     "taken back; let it leave metadata.finalizers alone";
-    queue->AddAfter(key, RepeatedWrites::kForgotten);
+    queue->AddAfter(key, *until - now);
     callbacks.changed();
   }
 

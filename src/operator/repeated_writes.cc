@@ -9,6 +9,8 @@ using namespace std::chrono_literals;
 
 constexpr int kUsual = 3;
 constexpr base::Duration kFirst = 1s, kMost = 5min;
+constexpr base::Duration kForgotten = 10min;  // how long a write counts
+constexpr base::Duration kDoubted = 30s;      // whether a write is taken back shows within it
 
 base::Duration DelayAfter(int times) {
   base::Duration delay = kFirst;
@@ -27,24 +29,30 @@ void RepeatedWrites::Wrote(const std::string& name, std::size_t content, base::T
 std::optional<base::TimePoint> RepeatedWrites::WaitsUntil(const std::string& name,
                                                           std::size_t content,
                                                           base::TimePoint now) const {
-  if (!IsContested(name, now)) return std::nullopt;
-  const Write& write = writes_.at(name);
+  const auto found = writes_.find(name);
+  if (found == writes_.end()) return std::nullopt;
+  const Write& write = found->second;
+  if (write.content != content || write.times < kUsual) return std::nullopt;
   const base::TimePoint until = write.at + DelayAfter(write.times);
-  if (write.content != content || until <= now) return std::nullopt;
+  if (until <= now) return std::nullopt;
   return until;
 }
 
-bool RepeatedWrites::IsContested(const std::string& name, base::TimePoint now) const {
-  const auto write = writes_.find(name);
-  return write != writes_.end() && write->second.times >= kUsual &&
-         now - write->second.at < kForgotten;
+std::optional<base::TimePoint> RepeatedWrites::ContestedUntil(const std::string& name,
+                                                              base::TimePoint now) const {
+  const auto found = writes_.find(name);
+  if (found == writes_.end() || found->second.times <= kUsual) return std::nullopt;
+  const Write& write = found->second;
+  const base::TimePoint until = write.at + std::max(kDoubted, DelayAfter(write.times));
+  if (until <= now) return std::nullopt;
+  return until;
 }
 
-std::vector<std::string> RepeatedWrites::Contested(base::TimePoint now) const {
-  std::vector<std::string> names;
+std::map<std::string, base::TimePoint> RepeatedWrites::Contested(base::TimePoint now) const {
+  std::map<std::string, base::TimePoint> contested;
   for (const auto& [name, write] : writes_)
-    if (IsContested(name, now)) names.push_back(name);
-  return names;
+    if (const auto until = ContestedUntil(name, now)) contested[name] = *until;
+  return contested;
 }
 
 }  // namespace penstock::cluster

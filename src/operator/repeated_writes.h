@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/core/clock.h"
 
@@ -19,18 +18,16 @@ namespace penstock::cluster {
 /// once.
 class RepeatedWrites {
  public:
-  /// How long a write counts.
-  static constexpr base::Duration kForgotten = std::chrono::minutes(10);
-
   void Wrote(const std::string& name, std::size_t content, base::TimePoint now);
 
   /// Until when a write of this content waits; empty: it does not.
   std::optional<base::TimePoint> WaitsUntil(const std::string& name, std::size_t content,
                                             base::TimePoint now) const;
 
-  /// Whether its last write had to wait, or the next one would.
-  bool IsContested(const std::string& name, base::TimePoint now) const;
-  std::vector<std::string> Contested(base::TimePoint now) const;
+  /// Until when it counts as an object that another program changes: after a write that had to
+  /// wait, as long as the next one would, and at least half a minute. Empty: it does not.
+  std::optional<base::TimePoint> ContestedUntil(const std::string& name, base::TimePoint now) const;
+  std::map<std::string, base::TimePoint> Contested(base::TimePoint now) const;  ///< by name
 
   void Forget(const std::string& name) { writes_.erase(name); }
 

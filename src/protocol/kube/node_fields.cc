@@ -46,10 +46,10 @@ std::set<std::string> OwnedIn(const Json& entry, const char* map) {
 
 }  // namespace
 
-OwnedKeys OwnedAlone(const Json& node, const std::function<bool(const Json& entry)>& counts,
+OwnedKeys OwnedAlone(const Json& object, const std::function<bool(const Json& entry)>& counts,
                      const std::function<bool(const std::string& manager)>& ours) {
   OwnedKeys marks, of_others;
-  const Json& entries = At(node, "/metadata/managedFields");
+  const Json& entries = At(object, "/metadata/managedFields");
   if (!entries.is_array()) return marks;
   for (const Json& entry : entries) {
     const Json& manager = At(entry, "/manager");
@@ -59,9 +59,9 @@ OwnedKeys OwnedAlone(const Json& node, const std::function<bool(const Json& entr
     its.labels.merge(OwnedIn(entry, "f:labels"));
     its.annotations.merge(OwnedIn(entry, "f:annotations"));
   }
-  const auto keep = [&node](std::set<std::string>& keys, const std::set<std::string>& others,
-                            const char* map) {
-    const Json& there = At(node, std::string("/metadata/") + map);
+  const auto keep = [&object](std::set<std::string>& keys, const std::set<std::string>& others,
+                              const char* map) {
+    const Json& there = At(object, std::string("/metadata/") + map);
     std::erase_if(keys, [&](const std::string& key) {
       return others.contains(key) || !there.is_object() || !there.contains(key);
     });
@@ -71,9 +71,9 @@ OwnedKeys OwnedAlone(const Json& node, const std::function<bool(const Json& entr
   return marks;
 }
 
-Json Without(const OwnedKeys& marks, const Json& node) {
-  Json metadata = {{"uid", At(node, "/metadata/uid")},
-                   {"resourceVersion", At(node, "/metadata/resourceVersion")}};
+Json Without(const OwnedKeys& marks, const Json& object) {
+  Json metadata = {{"uid", At(object, "/metadata/uid")},
+                   {"resourceVersion", At(object, "/metadata/resourceVersion")}};
   for (const std::string& key : marks.labels) metadata["labels"][key] = nullptr;
   for (const std::string& key : marks.annotations) metadata["annotations"][key] = nullptr;
   return {{"metadata", std::move(metadata)}};
@@ -86,8 +86,7 @@ bool MayBeTakenBack(const Json& entry) {
     return found == entry.end() ? text.empty() : *found == text;
   };
   const auto fields = entry.find("fieldsV1");
-  return has("operation", "Apply") && has("subresource", "") && fields != entry.end() &&
-         AreLabelsOfNodes(*fields);
+  return has("subresource", "") && fields != entry.end() && AreLabelsOfNodes(*fields);
 }
 
 }  // namespace penstock::protocol::kube

@@ -9,8 +9,8 @@
 
 namespace penstock::protocol::kube {
 
-/// Whether an entry of a Node's managedFields is an apply of labels and annotations, and of none
-/// that the node's own credentials may not change. The name of a manager proves nothing: these
+/// Whether an entry of a Node's managedFields is of labels and annotations, and of none that the
+/// node's own credentials may not change. The name of a manager proves nothing: these
 /// credentials may write entries under any name and with any fields, such as taints. Kubernetes:
 /// plugin/pkg/admission/noderestriction. Pure; the entry may be anything.
 bool MayBeTakenBack(const Json& entry);
@@ -21,14 +21,14 @@ struct OwnedKeys {
   bool empty() const { return labels.empty() && annotations.empty(); }
 };
 
-/// The labels and annotations that a Node has, by its managedFields from entries that `count`, and
-/// that no manager has but those that are `ours`. Pure; the Node may be anything.
-OwnedKeys OwnedAlone(const Json& node, const std::function<bool(const Json& entry)>& counts,
+/// The labels and annotations that an object has, by its managedFields from entries that `count`,
+/// and that no manager has but those that are `ours`. Pure; the object may be anything.
+OwnedKeys OwnedAlone(const Json& object, const std::function<bool(const Json& entry)>& counts,
                      const std::function<bool(const std::string& manager)>& ours);
 
-/// The merge patch that removes them from this Node in this version: what anyone writes meanwhile
+/// The merge patch that removes them from this object in this version: what anyone writes meanwhile
 /// is a conflict. An empty apply would not do: where no other manager owns a label, the server
 /// removes all labels with the last one that was applied (structured-merge-diff, `prune`).
-Json Without(const OwnedKeys& marks, const Json& node);
+Json Without(const OwnedKeys& marks, const Json& object);
 
 }  // namespace penstock::protocol::kube

@@ -421,7 +421,7 @@ def test_what_a_node_claims_that_an_agent_wrote_takes_nothing_else_along(ready, 
     claim(fleet, counted, {"f:metadata": {"f:labels": {f"f:{COUNT}": {}}}})
     for name in (claimed, counted):
         done = fleet.cluster.run(fleet.programs / "penstock", "cleanup", "--cluster", "--node", name)
-        assert (f"node {name}: what the field manager penstock-labels has applied stays" in done.stderr) == (name == claimed), done
+        assert (f"node {name}: what the field manager penstock-labels has written stays" in done.stderr) == (name == claimed), done
     assert said() == before
     assert said(counted) == ({TIER: "restricted"}, taints, [])
 

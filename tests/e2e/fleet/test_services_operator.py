@@ -126,14 +126,14 @@ ALL = dict.fromkeys(("exporter", "status", "own", "files"), True)
 @pytest.fixture
 def labelled(operator, fleet):
     """`labelled(node, labels)`: the node has these labels, until the end."""
-    given: list[tuple[str, str]] = []
+    given: dict[str, set[str]] = {}
 
     def label(node: str, labels: dict[str, str]):
-        given.extend((node, key) for key in labels)
+        given.setdefault(node, set()).update(labels)
         fleet.kubectl("label", "node", node, *(f"{key}={value}" for key, value in labels.items()), "--overwrite")
     yield label
-    for node, key in given:
-        fleet.kubectl("label", "node", node, f"{key}-")
+    for node, keys in given.items():  # at once: label by label, those of the operator would be taken back again and again
+        fleet.kubectl("label", "node", node, *(f"{key}-" for key in keys))
     undivide(fleet)
 
 
