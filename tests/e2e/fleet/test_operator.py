@@ -368,15 +368,15 @@ def test_deleted_policies_leave_nothing_of_the_operator(ready, fleet):
 TIER, COUNT = "node-restriction.kubernetes.io/tier", f"{GPU}.count"
 
 
-def claim(fleet, node: str, fields: dict):
-    """By the Node's managed fields, an agent has applied these, and nobody anything else."""
-    entry = {"manager": "penstock-labels", "operation": "Apply", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields}
+def claim(fleet, node: str, fields: dict, manager: str = "penstock-labels"):
+    """By the Node's managed fields, that manager has applied these, and nobody anything else."""
+    entry = {"manager": manager, "operation": "Apply", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields}
     fleet.kubectl("patch", "node", node, "--type=merge", "-p", json.dumps({"metadata": {"managedFields": [entry]}}))
 
 
 @contextlib.contextmanager
-def node_that_claims(fleet, name: str, fields: dict):
-    """A Node without an agent that claims these fields of one. A node's own credentials can write that, but neither its taints nor the label of its tier."""
+def node_that_claims(fleet, name: str, fields: dict, *manager: str):
+    """A Node without an agent that claims these fields for one, or for the manager. A node's own credentials can write that, but neither its taints nor the label of its tier."""
     fleet.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {TIER: "restricted", COUNT: "8"}},
                   "spec": {"taints": [{"key": KEPT_TAINT, "effect": "NoSchedule"}]}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}})
     try:
@@ -384,15 +384,18 @@ def node_that_claims(fleet, name: str, fields: dict):
         last = {(KEPT_TAINT, "NoSchedule"), ("node.kubernetes.io/unreachable", "NoSchedule"), ("node.kubernetes.io/unreachable", "NoExecute")}
         wait_for(lambda: {(one["key"], one["effect"]) for one in fleet.get("node", name)["spec"]["taints"]} == last, 120, "the controllers' taints",
                  lambda: fleet.get("node", name)["spec"])
-        claim(fleet, name, fields)
+        claim(fleet, name, fields, *manager)
         yield name
     finally:
         fleet.kubectl("delete", "node", name)
 
 
+RESERVED = {"f:metadata": {"f:labels": {f"f:{TIER}": {}}}, "f:spec": {"f:taints": {}}}
+
+
 @pytest.fixture
 def claimed(fleet):
-    with node_that_claims(fleet, "claimed", {"f:metadata": {"f:labels": {f"f:{TIER}": {}}}, "f:spec": {"f:taints": {}}}) as name:
+    with node_that_claims(fleet, "claimed", RESERVED) as name:
         yield name
 
 
@@ -400,6 +403,16 @@ def claimed(fleet):
 def counted(fleet):
     with node_that_claims(fleet, "counted", {"f:metadata": {"f:labels": {f"f:{COUNT}": {}}}}) as name:
         yield name
+
+
+@pytest.mark.parametrize("manager", ["penstock-operator", "penstock-operator-labels"])
+def test_what_a_node_claims_that_the_operator_wrote_stays_as_it_is_labelled(ready, fleet, manager):
+    with node_that_claims(fleet, "labelled", RESERVED, manager) as name:
+        taints = fleet.get("node", name)["spec"]["taints"]
+        for value, driver in (("true", "true"), ("false", None)):
+            fleet.kubectl("label", "node", name, "feature.node.kubernetes.io/pci-10de.present=true", f"nvidia.com/gpu.deploy.operands={value}", "--overwrite")
+            wait_for(lambda driver=driver: fleet.labels(name).get("nvidia.com/gpu.deploy.driver") == driver, 60, "the operator to act", lambda: fleet.labels(name))
+            assert fleet.labels(name)[TIER] == "restricted" and fleet.get("node", name)["spec"]["taints"] == taints
 
 
 def test_what_a_node_claims_that_an_agent_wrote_takes_nothing_else_along(ready, fleet, claimed, counted):
