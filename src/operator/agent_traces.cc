@@ -14,12 +14,14 @@
 #include "operator/json_values.h"
 #include "operator/names.h"
 #include "protocol/kube/node_fields.h"
+#include "protocol/kube/status_error.h"
 #include "protocol/kube/work_queue.h"
 
 namespace penstock::cluster {
 
 using protocol::kube::ApiCall;
 using protocol::kube::ApiResponse;
+using protocol::kube::IsOfAnother;
 using protocol::kube::WorkQueue;
 
 namespace {
@@ -51,17 +53,6 @@ ApiCall WithoutCondition(const std::string& node, const std::string& uid) {
        {{"conditions", Json::array({{{"$patch", "delete"}, {"type", kReadyCondition}}})}}}};
   return protocol::kube::Patch(kTracedNodes, "", node, protocol::kube::kStrategicMergePatch, patch,
                                kManager, "status");
-}
-
-/// Whether the Node was deleted meanwhile, or is another one by now, with which no agent of ours
-/// had to do.
-bool IsGone(const Error& why) {
-  const auto mentions = [&why](std::string_view text) {
-    return why.message().find(text) != std::string::npos;
-  };
-  return why.code() == Code::kNotFound ||
-         (why.code() == Code::kAborted && (mentions("uid mismatch") || mentions("UID in"))) ||
-         (why.code() == Code::kInvalidArgument && mentions("metadata.uid"));
 }
 
 /// Only labels that the operator writes, with values that it or an agent of it has written: a
@@ -146,7 +137,8 @@ struct AgentTraces::State : std::enable_shared_from_this<State> {
     api.Do(protocol::kube::Get(kTracedNodes, "", name),
            Answer([key, name, done](State& self, const Result<ApiResponse>& answer) {
              const auto node = protocol::kube::Parse(answer);
-             if (!node.ok() && !IsGone(node.error())) return self.Failed(key, node.error(), done);
+             if (!node.ok() && !IsOfAnother(node.error()))
+               return self.Failed(key, node.error(), done);
              const auto found = self.nodes.find(name);
              if (found == self.nodes.end()) return done({});
              const NodeTrace now = node.ok() ? TraceOn(*node) : NodeTrace{};
@@ -203,7 +195,7 @@ struct AgentTraces::State : std::enable_shared_from_this<State> {
     ++writes;
     api.Do(std::move(call),
            Answer([key, name, did, done](State& self, const Result<ApiResponse>& answer) {
-             const bool is_gone = !answer.ok() && IsGone(answer.error());
+             const bool is_gone = !answer.ok() && IsOfAnother(answer.error());
              const bool is_final = !answer.ok() && answer.error().code() == Code::kInvalidArgument;
              if (!answer.ok() && !is_gone && !is_final)
                return self.Failed(key, answer.error(), done);

@@ -201,6 +201,35 @@ TEST_F(PolicyEvents, AStatusThatAServerRefusesWhileItStartsIsNotSaid) {
               ElementsAre(HasSubstr("resources: [\"clusterpolicies/status\"]")));
 }
 
+TEST_F(PolicyEvents, AStatusThatAWebhookThatDoesNotRespondRefusesIsSaid) {
+  api_.Fail({.status = 500,
+             .times = -1,
+             .method = "PATCH",
+             .path = std::string(kPolicyPath) + "/status",
+             .reason = "InternalError",
+             .message = "Internal error occurred: failed calling webhook \"x.example.com\": "
+                        "connection refused"});
+  Change({{"gds", {{"enabled", true}}}});
+  executor_.Advance(60s);
+  EXPECT_THAT(EventsOfPolicy("StatusNotWritten"), IsEmpty()) << "the webhook may start";
+  executor_.Advance(3min);
+  EXPECT_THAT(EventsOfPolicy("StatusNotWritten"), ElementsAre(HasSubstr("x.example.com")));
+}
+
+TEST_F(PolicyEvents, AFinalizerThatTheServerDoesNotLetGoIsSaid) {
+  const auto finalizers = [this] {
+    return api_.Find(kPolicyPath)->at("metadata").value("finalizers", json::array()).size();
+  };
+  ASSERT_EQ(finalizers(), 1u);
+  api_.Fail({.status = 422, .times = -1, .method = "PATCH", .path = kPolicyPath});
+  api_.Merge(kPolicyPath, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  executor_.Advance(5min);
+  EXPECT_EQ(finalizers(), 1u);
+  EXPECT_THAT(EventsOfPolicy("FinalizerNotWritten"),
+              ElementsAre(AllOf(HasSubstr("to remove the finalizer penstock.io/cleanup"),
+                                HasSubstr("PATCH " + std::string(kPolicyPath)))));
+}
+
 TEST_F(PolicyEvents, AnObjectThatIsNotServedSaysSoOnce) {
   api_.Put(
       "/apis/nvidia.com/v1alpha1/gpuclusters/claims",

@@ -47,7 +47,7 @@ struct HostRelease::State {
     const AgentsState found = AgentsOf(daemon_set);
     ready = found.ready;
     // A node that is not ready any more may have had an agent.
-    of = std::max(found.desired, agents);
+    of = std::max(found.desired, agents.value_or(0));
     const bool is_complete = found.complete() && ready >= of;
     const base::Duration patience = kTakes + kPodTakes * of;
     const base::Duration left = *since + patience - api.executor().clock().Now();
@@ -58,7 +58,8 @@ struct HostRelease::State {
       callbacks.due_after(std::min(left, kRefusedAtFirst));
       return false;
     }
-    if (!is_complete) why_not = Troubles();
+    complete = is_complete;
+    if (!complete) why_not = Troubles();
     End();
     return true;
   }
@@ -85,10 +86,12 @@ struct HostRelease::State {
   const Callbacks callbacks;
   PodTroubles pods;
   bool wanted = false, over = false;
-  bool needed = false;  // there was something to do
+  bool needed = false;    // there was something to do
+  bool complete = false;  // and it was done everywhere
   std::vector<WantedObject> objects;
   std::optional<base::TimePoint> since;
-  std::int64_t agents = 0, ready = 0, of = 0;  // nodes: that had one when it began, and so on
+  std::optional<std::int64_t> agents;  // nodes that had one when it began
+  std::int64_t ready = 0, of = 0;      // nodes
   std::string why_not;
 };
 
@@ -97,7 +100,7 @@ HostRelease::HostRelease(protocol::kube::Api& api, std::string namespace_name, C
 
 HostRelease::~HostRelease() = default;
 
-void HostRelease::Want(std::int64_t agents) {
+void HostRelease::Want(std::optional<std::int64_t> agents) {
   if (std::exchange(state_->wanted, true)) return;
   state_->agents = agents;
 }
@@ -105,7 +108,7 @@ void HostRelease::Want(std::int64_t agents) {
 void HostRelease::Forget() {
   State& state = *state_;
   state.End();
-  state.wanted = state.over = state.needed = false;
+  state.wanted = state.over = state.needed = state.complete = false;
   state.since.reset();
   state.ready = state.of = 0;
   state.why_not.clear();
@@ -138,7 +141,7 @@ std::string HostRelease::taken_back() const {
 
 bool HostRelease::has_given_up() const {
   const State& state = *state_;
-  return state.over && state.needed && state.ready < state.of;
+  return state.over && state.needed && !state.complete && (state.of > 0 || !state.agents);
 }
 
 }  // namespace penstock::cluster

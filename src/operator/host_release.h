@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,9 @@ class HostRelease {
   HostRelease(protocol::kube::Api& api, std::string namespace_name, Callbacks callbacks);
   ~HostRelease();
 
-  /// Nothing is wanted any more, and `agents` nodes had an agent. Does nothing where that was said.
-  void Want(std::int64_t agents);
+  /// Nothing is wanted any more, and `agents` nodes had an agent; empty: their DaemonSet is gone,
+  /// so that it is not known. Does nothing where that was said.
+  void Want(std::optional<std::int64_t> agents);
   void Forget();  ///< a policy is in force again
   bool wanted() const;
 

@@ -87,6 +87,22 @@ TEST_F(HostReleaseTest, GivesNothingUpWhereNoNodeHadAnAgent) {
   EXPECT_FALSE(release_.has_given_up());
 }
 
+TEST_F(HostReleaseTest, GivesUpWhereNothingIsKnownOfWhoHadAnAgent) {
+  release_.Want(std::nullopt);
+  release_.Begin({WantedObject{}});
+  executor_.Advance(61s);
+  EXPECT_TRUE(Look(nullptr));
+  EXPECT_TRUE(release_.has_given_up());
+  EXPECT_THAT(release_.taken_back(), HasSubstr("0 of 0 nodes (`penstock cleanup --host"));
+}
+
+TEST_F(HostReleaseTest, KnowsThatNoNodeHadAnAgentOnceItsPodsHaveRun) {
+  release_.Want(std::nullopt);
+  release_.Begin({WantedObject{}});
+  EXPECT_TRUE(Look(Set(0, 0)));
+  EXPECT_FALSE(release_.has_given_up());
+}
+
 TEST_F(HostReleaseTest, WaitsLongerWhereThereAreMorePodsToStart) {
   Begin(1000);
   executor_.Advance(2min);

@@ -283,7 +283,8 @@ struct Operator::State {
       };
       if (!known_spec && std::ranges::any_of(policies, is_held)) known_spec.emplace();
     }
-    if (known_spec) hosts.Want(AgentsOf(FindSet(kAgentName)).desired);
+    const AgentsState agents = AgentsOf(FindSet(kAgentName));
+    if (known_spec) hosts.Want(agents.exists ? std::optional(agents.desired) : std::nullopt);
     // As long as pods of ours are to start there.
     namespace_labels.clear();
     if (known_spec && !hosts.over()) namespace_labels = PrivilegedLabels(*known_spec);

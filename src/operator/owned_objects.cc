@@ -98,12 +98,12 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
   }
 
   base::TimePoint Now() const { return api.executor().clock().Now(); }
-  const Json* Found(const std::string& name) const {
-    return informer ? informer->Find(space, name).get() : nullptr;  // the informer keeps it
+  std::shared_ptr<const Json> Found(const std::string& name) const {
+    return informer ? informer->Find(space, name) : nullptr;
   }
 
   bool Agrees(const std::string& name, const Json& object) const {
-    const Json* found = Found(name);
+    const auto found = Found(name);
     if (found == nullptr || HashIn(*found) != HashIn(object)) return false;
     if (Covers(*found, object)) return true;
     const auto known = accepted.find(name);
@@ -121,13 +121,13 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
   }
 
   bool IsGoing(const std::string& name) const {
-    const Json* found = Found(name);
+    const auto found = Found(name);
     return found != nullptr && !TextAt(*found, "/metadata/deletionTimestamp").empty();
   }
 
   bool IsExcess(const std::string& name) const {
     if (wanted.contains(name)) return false;
-    const Json* found = Found(name);
+    const auto found = Found(name);
     return !keep || found == nullptr || !keep(*found);
   }
 
@@ -245,7 +245,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     // Without a watch it is not known whether anything was taken back.
     if (const auto want = wanted.find(name); want != wanted.end() && watches)
       repeated.Wrote(name, HashOf(want->second), Now());
-    const Json* found = Found(name);
+    const auto found = Found(name);
     if (found == nullptr || VersionIn(*found) != VersionIn(*object))
       echoes[name] = {VersionIn(*object), HashIn(*object), Now()};
     Next();
@@ -283,8 +283,8 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
   }
 
   base::Duration Patience(const std::string& name) const {
-    const Json* found = kind.kind == "DaemonSet" ? Found(name) : nullptr;
-    return kDeleting + kPodTakes * AgentsOf(found).desired;
+    const auto found = kind.kind == "DaemonSet" ? Found(name) : nullptr;
+    return kDeleting + kPodTakes * AgentsOf(found.get()).desired;
   }
 
   void Failed(const std::string& name, const Error& why) {
@@ -405,7 +405,9 @@ void OwnedObjects::Reconcile(std::function<void(Status)> done) {
 bool OwnedObjects::agrees() const { return state_->AllAgrees(); }
 bool OwnedObjects::known() const { return state_->IsKnown(); }
 std::vector<std::string> OwnedObjects::left() const { return state_->Left(); }
-const Json* OwnedObjects::Find(const std::string& name) const { return state_->Found(name); }
+const Json* OwnedObjects::Find(const std::string& name) const {
+  return state_->Found(name).get();  // the informer keeps it
+}
 std::uint64_t OwnedObjects::writes() const { return state_->writes; }
 std::vector<std::string> OwnedObjects::problems() const { return state_->Problems(); }
 

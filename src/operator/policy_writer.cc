@@ -182,7 +182,15 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
         key, FinalizerPatch(policy, wanted), "",
         [key, about = ReferenceTo(policy), wanted](State& self, const Result<ApiResponse>& answer) {
           if (answer.ok() && wanted) self.Held(key, about, answer);
+          if (answer.ok() && !wanted) self.repeated.Forget(key);
           if (!answer.ok() && answer.error().code() != Code::kAborted) self.tried.erase(key);
+          self.ReportRefusal(key, "FinalizerNotWritten",
+                             (wanted ? "the finalizer " + std::string(kFinalizer) +
+                                           " on this object, whose deletion then does not wait "
+                                           "until everything is taken back,"
+                                     : "to remove the finalizer " + std::string(kFinalizer) +
+                                           " from this object, whose deletion waits for that,"),
+                             answer);
         },
         done);
   }
@@ -249,7 +257,8 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
         key, {{"status", MergePatchOf(StatusIn(policy.object), status)}}, "status",
         [key](State& self, const Result<ApiResponse>& answer) {
           if (answer.ok()) self.Remember(key, answer);
-          self.ReportRefusal(key, answer);
+          self.ReportRefusal(key, "StatusNotWritten",
+                             "the status of this object, which is out of date", answer);
         },
         done);
   }
@@ -294,26 +303,30 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     done(answer.error());
   }
 
-  /// A status that cannot be written says nothing of that itself.
-  void ReportRefusal(const std::string& key, const Result<ApiResponse>& answer) {
-    const bool is_refused =
-        !answer.ok() && protocol::kube::ReconcileLoop::IsRefusal(answer.error().code());
-    if (answer.ok()) refused.erase(key);
-    const PolicyObject* policy = is_refused ? callbacks.find(key) : nullptr;
+  /// What cannot be written says nothing of that itself. `what` is refused, with `reason` in the
+  /// Event; what may be over soon, as a server or a webhook starts, is waited for.
+  void ReportRefusal(const std::string& key, const std::string& reason, const std::string& what,
+                     const Result<ApiResponse>& answer) {
+    auto& refusals = refused[key];
+    if (answer.ok()) refusals.erase(reason);
+    const PolicyObject* policy = answer.ok() ? nullptr : callbacks.find(key);
     if (policy == nullptr || answer.error().code() == Code::kNotFound) return;
     const std::string& why = answer.error().message();
-    Refused& known = refused.try_emplace(key, Refused{.since = Now()}).first->second;
-    if (protocol::kube::NamesMissingRule(why) &&
-        Now() - known.since < protocol::kube::kRolesAreKnown)
-      return;
+    const bool may_pass =
+        protocol::kube::NamesMissingRule(why) || protocol::kube::NamesUncalledWebhook(why);
+    if (!may_pass && !protocol::kube::ReconcileLoop::IsRefusal(answer.error().code())) return;
+    Refused& known = refusals[reason];
+    if (!may_pass) known.since.reset();
+    if (may_pass && !known.since) known.since = Now();
+    if (may_pass && Now() - *known.since < protocol::kube::kRolesAreKnown) return;
     const base::Duration spacing = known.why == why ? kRefusalSaidAgain : kRefusalsSpacing;
     if (!known.why.empty() && Now() - known.said < spacing) return;
     known.why = why;
     known.said = Now();
-    recorder.Warning(ReferenceTo(*policy), "StatusNotWritten",
-                     "the API server refuses the status of this object, which is out of date until "
-                     "what refuses it is corrected (a right, the definition of the kind, an "
-                     "admission webhook): " +
+    recorder.Warning(ReferenceTo(*policy), reason,
+                     "the API server refuses " + what +
+                         " until what refuses it is corrected (a right, the definition of the "
+                         "kind, an admission webhook): " +
                          why);
   }
 
@@ -390,10 +403,11 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
   std::set<std::string> taken_back;             // policies of which all was taken back
   std::map<std::string, std::string> uids;      // of the policies with these keys
   struct Refused {
-    base::TimePoint since{}, said{};
+    std::optional<base::TimePoint> since;  // of what may be over soon
+    base::TimePoint said{};
     std::string why;  // as last said
   };
-  std::map<std::string, Refused> refused;  // statuses
+  std::map<std::string, std::map<std::string, Refused>> refused;  // writes, by reasons of Events
   std::map<std::string, Reported> reported;
   std::uint64_t writes = 0;
   EventRecorder recorder;

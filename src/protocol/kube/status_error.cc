@@ -152,6 +152,21 @@ bool NamesMissingRule(std::string_view message) {
   return message.find(kMissingRule) != std::string_view::npos;
 }
 
+bool NamesUncalledWebhook(std::string_view message) {
+  return message.find("failed calling webhook") != std::string_view::npos;
+}
+
+// "uid mismatch" and "UID in precondition" are conflicts; an apply or a patch that would change the
+// uid is invalid.
+bool IsOfAnother(const base::Error& error) {
+  const auto mentions = [&error](std::string_view text) {
+    return error.message().find(text) != std::string::npos;
+  };
+  return error.code() == Code::kNotFound ||
+         (error.code() == Code::kAborted && (mentions("uid mismatch") || mentions("UID in"))) ||
+         (error.code() == Code::kInvalidArgument && mentions("metadata.uid"));
+}
+
 std::string MissingRule(const ApiCall& call) {
   const Target target = TargetOf(call.path);
   const std::string verbs = ", verbs: [\"" + VerbOf(call, target) + "\"]";

@@ -19,10 +19,18 @@ base::Error StatusError(int status, std::string_view body, const ApiCall& call);
 /// Whether it is the message of a refusal by RBAC (StatusError). A server that has just started
 /// refuses so until it has read its roles and bindings.
 bool NamesMissingRule(std::string_view message);
+/// Whether it is the message about an admission webhook that the server cannot call, and without
+/// which it takes no write. Kubernetes: apiserver/pkg/admission/plugin/webhook/errors,
+/// ToStatusErr and the callers of NewErrCallingWebhook.
+bool NamesUncalledWebhook(std::string_view message);
 /// A server has read its roles after some 20 s, and what it refused then is tried again within a
 /// minute (Informer, ReconcileLoop after its first refusals, WorkQueue): what it refuses after this
 /// time is not permitted.
 inline constexpr base::Duration kRolesAreKnown = std::chrono::seconds(90);
+
+/// Whether a write of an object with a uid found that it was deleted meanwhile, or that another one
+/// has its name.
+bool IsOfAnother(const base::Error& error);
 
 /// The RBAC rule that permits a call, as in a Role: `apiGroups: [""], resources: ["nodes/status"],
 /// resourceNames: ["n1"], verbs: ["patch"]`. Kubernetes:

@@ -10,6 +10,7 @@
 #include "base/core/strings.h"
 #include "device/dialect.h"
 #include "protocol/kube/node_fields.h"
+#include "protocol/kube/status_error.h"
 
 namespace penstock::app {
 
@@ -68,17 +69,6 @@ std::map<std::string, std::string> LeftPaused(const Json& node) {
             left[key] = "true";
   }
   return left;
-}
-
-/// Whether the node was deleted meanwhile ("uid mismatch"), possibly replaced by another of the
-/// same name ("metadata.uid ... is immutable").
-bool IsGone(const base::Error& error) {
-  const auto mentions = [&error](std::string_view text) {
-    return error.message().find(text) != std::string::npos;
-  };
-  return error.code() == Code::kNotFound ||
-         (error.code() == Code::kAborted && mentions("uid mismatch")) ||
-         (error.code() == Code::kInvalidArgument && mentions("metadata.uid"));
 }
 
 class Cleaner {
@@ -162,7 +152,7 @@ class Cleaner {
                               std::string(kManagers), "status");
     if (options_.dry_run) call.query["dryRun"] = "All";
     const auto written = server_(std::move(call));
-    if (!written.ok() && IsGone(written.error())) return;
+    if (!written.ok() && protocol::kube::IsOfAnother(written.error())) return;
     if (!written.ok()) return Fail("node " + name, written.error());
     Removed("node " + name + ": the condition " + std::string(kReadyCondition));
   }
@@ -211,7 +201,7 @@ class Cleaner {
         for (const std::string& what : change.removed) Removed("node " + name + ": " + what);
         return;
       }
-      if (IsGone(written.error())) return;
+      if (protocol::kube::IsOfAnother(written.error())) return;
       if (written.error().code() != Code::kAborted || attempt == kAttempts)
         return Fail("node " + name, written.error());
       auto now = GetObject(server_, kinds::Nodes(), "", name);

@@ -146,7 +146,9 @@ struct FakeApi::State : std::enable_shared_from_this<State> {
       return fake::Failure(403, "Forbidden", ForbiddenText(verb, *place));
     if (fault.status == 404) return fake::PageNotFound();
     return fake::Failure(fault.status, fault.reason.empty() ? ReasonOf(fault.status) : fault.reason,
-                         "the server answered " + std::to_string(fault.status));
+                         fault.message.empty()
+                             ? "the server answered " + std::to_string(fault.status)
+                             : fault.message);
   }
 
   void Note(const ApiCall& call, const std::string& verb) {

@@ -33,6 +33,7 @@ struct Fault {
   int times = 1;     ///< -1: until Heal
   std::string method, path;
   std::string reason;           ///< of the Status; empty: the usual one for `status`
+  std::string message;          ///< likewise
   bool after_the_deed = false;  ///< the request is carried out, only its answer is lost
 };
 
