@@ -1,16 +1,20 @@
 """Objects that no schema stopped, and other controllers, on the real API server: each is answered by a condition and an Event, a pod of another node keeps its GPU meanwhile, and
 the answer goes with what caused it."""
 import json
+import time
+from collections.abc import Callable
+from datetime import datetime
 
 import pytest
 from actors import GPU, wait_for
-from api import RequestFailed, Watch
+from api import RequestFailed, Watch, path_of
 from driver_containers import BareNode
 from fleet import NAMESPACE, Fleet
-from operators import NATIVE, OPERATOR, Operator, cluster_policy, running_operator
+from operators import NATIVE, OPERATOR, OURS, Operator, cluster_policy, running_operator, written_by_agents
 
 DEPLOY_DRIVER = "nvidia.com/gpu.deploy.driver"
-FOUGHT_FOR = "nvidia.com/gpu.deploy.client"
+FOUGHT_FOR, FINALIZER = "nvidia.com/gpu.deploy.client", "penstock.io/cleanup"
+OTHER = "other-controller"  # the field manager of one that disagrees
 DRIVERS = {"driver": {"useNvidiaDriverCRD": True}}
 
 
@@ -167,20 +171,34 @@ def test_a_rule_that_the_operator_lacks_is_named_and_everything_else_goes_on(rea
 
 
 class Fight(Watch):
-    """A controller that takes a label away from a node as often as it is there."""
+    """A controller that changes an object as often as that is necessary. `change`: of the object as it is; empty if it is as that controller wants it."""
 
-    def __init__(self, api, node: str, key: str):
-        super().__init__(api, "nodes")
-        self.node, self.key, self.times = node, key, 0
+    def __init__(self, api, kind: str, of: str, change: Callable[[dict], dict]):
+        super().__init__(api, kind)
+        self.of, self.to, self.change, self.times, self.begin = of, path_of(kind, of), change, 0, time.time()
 
     def note(self, name: str, one: dict):
-        if name == self.node and self.key in one["metadata"]["labels"] and not self.stopped:
+        if name == self.of and not self.stopped and (change := self.change(one)):
             self.times += 1
-            self.api.merge("node", name, {"metadata": {"labels": {self.key: None}}})
+            self.api.request("PATCH", self.to, change, "application/merge-patch+json", fieldManager=OTHER)
+
+    def stop(self):
+        with self.changed:  # no change is under way any more
+            super().stop()
+        self.lasted = time.time() - self.begin
+
+    def wait_over(self, operator: Operator, back: Callable[[], bool]):
+        """Until the operator has what it wants, and is no longer in doubt whether it stays: each pause is as long as all before, the last doubt twice as long."""
+        wait_for(back, 120 + 2 * self.lasted, "the operator to have what it wants", lambda: (operator.policy(), operator.log()))
+        wait_no_error(operator, deadline=120 + 4 * self.lasted)
+        operator.wait_state("ready")
+        assert back()
 
 
 def test_a_label_that_another_controller_takes_back_is_named_and_written_ever_more_rarely(ready, fleet):
-    fight = Fight(fleet.cluster.api, "n2", FOUGHT_FOR)
+    def without(node: dict) -> dict:
+        return {"metadata": {"labels": {FOUGHT_FOR: None}}} if FOUGHT_FOR in node["metadata"]["labels"] else {}
+    fight = Fight(fleet.cluster.api, "nodes", "n2", without)
     fight.start()
     try:
         wait_error(ready, "n2", "--show-managed-fields")
@@ -191,10 +209,50 @@ def test_a_label_that_another_controller_takes_back_is_named_and_written_ever_mo
         assert 3 <= fight.times < 20, fight.times
     finally:
         fight.stop()
-    wait_for(lambda: fleet.labels("n2").get(FOUGHT_FOR) == "true", 240, "the label to be back", lambda: fleet.labels("n2"))
-    fleet.kubectl("delete", "pod", "-n", NAMESPACE, "-l", f"app={OPERATOR}")  # one that starts does not know of it; this one says it until ten minutes after its last write
-    wait_no_error(ready)
-    ready.wait_state("ready")
+    fight.wait_over(ready, lambda: fleet.labels("n2").get(FOUGHT_FOR) == "true")
+
+
+def has_finalizer(policy: dict) -> bool:
+    return FINALIZER in policy["metadata"].get("finalizers", [])
+
+
+def without_finalizer(policy: dict) -> dict:
+    """The annotation shows the field manager: who only removes something owns no field."""
+    others = [one for one in policy["metadata"].get("finalizers", []) if one != FINALIZER]
+    return {"metadata": {"annotations": {"example.com/synced": "true"}, "finalizers": others}} if has_finalizer(policy) else {}
+
+
+def times_written(fleet: Fleet, begin: float) -> list[float]:
+    """When the API server received the operator's writes of the policy that it accepted, but for those of the status."""
+    accepted = {event["auditID"] for event in fleet.audit.all() if event.get("responseStatus", {}).get("code") == 200}
+    return [datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp() for event in fleet.audit.writes(begin, who=OURS)
+            if event["auditID"] in accepted and event["objectRef"]["resource"] == "clusterpolicies" and "subresource" not in event["objectRef"]]
+
+
+def test_a_finalizer_that_another_program_removes_is_named_and_written_ever_more_rarely_until_it_stays(ready, fleet):
+    """Afterwards no restart is necessary, and a deletion waits for what is taken back."""
+    def operators() -> list[tuple]:
+        pods = fleet.get("pods", "-n", NAMESPACE, "-l", f"app={OPERATOR}")["items"]
+        return [(pod["metadata"]["uid"], pod["status"]["containerStatuses"][0]["restartCount"]) for pod in pods]
+    before = operators()
+    fight = Fight(fleet.cluster.api, "clusterpolicies", "cluster-policy", without_finalizer)
+    fight.start()
+    try:
+        wait_error(ready, f"removes the finalizer {FINALIZER}", OTHER)
+        wait_event(fleet, "ClusterPolicy", "cluster-policy", "Warning", f"removes the finalizer {FINALIZER}", OTHER)
+        wait_for(lambda: len(times_written(fleet, fight.begin)) >= 6, 240, "six writes of the finalizer", lambda: (fight.times, times_written(fleet, fight.begin)), every=1)
+    finally:
+        fight.stop()
+    times = times_written(fleet, fight.begin)
+    pauses = [later - one for one, later in zip(times, times[1:])]
+    # 1 s, 2 s, 4 s and so on after the third write, from its answer on; longer if there were writes before.
+    assert all(pause >= 0.9 * 2 ** i for i, pause in enumerate(pauses[2:])), pauses
+    fight.wait_over(ready, lambda: has_finalizer(ready.policy()))
+    assert operators() == before
+    ready.delete("penstocks", "simulated", "--timeout=60s")
+    ready.delete("clusterpolicies", "cluster-policy", "--timeout=180s")
+    left = fleet.kubectl("get", "daemonset,configmap,service", "-n", NAMESPACE, "-l", "app.kubernetes.io/managed-by=penstock-operator", "-o", "name").stdout
+    assert not left and not written_by_agents(fleet), (left, written_by_agents(fleet))
 
 
 def test_a_namespace_that_is_deleted_ends_and_what_was_in_force_is_again_once_it_is_back(ready, fleet):
