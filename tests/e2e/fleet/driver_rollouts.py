@@ -1,14 +1,16 @@
 """Roll-outs of driver containers on the fleet: three nodes without a driver, which NVIDIADrivers divide, and one with a driver of its host."""
 import contextlib
 import json
+import time
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import unquote
 
 from actors import BUSYBOX, wait_for
 from api import Api, Watch
 from driver_containers import REPOSITORY, ROOT_OF_DRIVER, BareNode, provide
 from fleet import NAMESPACE, Fleet, merged, pod_on
-from operators import NATIVE, Operator, running_operator
+from operators import NATIVE, OURS, Operator, running_operator
 
 OLD, NEW = "535.183.01", "550.54.15"
 BARE = ("n2", "n3", "n4")
@@ -39,6 +41,13 @@ def driver(name: str, version: str, team: str, programs: Path, **spec) -> dict:
 def idle_pod(name: str, node: str) -> dict:
     container = {"name": "main", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sh", "-c", "exec sleep 100000"]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "bystander"}}, "spec": pod_on(node, "") | {"containers": [container]}}
+
+
+def asked(fleet: Fleet, begin: float, verb: str, resource: str) -> list[str]:
+    """The objects of which the operators asked that since then, each as often as they did."""
+    def what(event: dict) -> str:
+        return "/".join(filter(None, (event.get("objectRef", {}).get("resource"), event.get("objectRef", {}).get("subresource"))))
+    return [event["objectRef"]["name"] for event in fleet.audit.between(begin, who=OURS) if event["verb"] == verb and what(event) == resource]
 
 
 class UpgradeWatch(Watch):
@@ -91,6 +100,15 @@ class Rollout:
     def wait_done(self, deadline: float = 240, **versions: str):
         self.wait_versions(deadline, **versions)
         wait_for(lambda: set(self.states().values()) == {"upgrade-done"}, deadline, "the nodes to be done", self.told)
+
+    def wait_watched(self, node: str, since: float):
+        """Until the operator has, from an API server that started after that, what it decides by of that node: the Node, its pods, and those of drivers."""
+        wanted = ("/api/v1/nodes?", f"fieldSelector=spec.nodeName={node}&", "labelSelector=app.kubernetes.io/component=nvidia-driver&")
+
+        def watched() -> list[str]:
+            """For a second: one that goes on where it was interrupted is ended at once if the server does not know its version."""
+            return [unquote(event["requestURI"]) for event in self.fleet.audit.watches(since, time.time() - 1, OURS)]
+        wait_for(lambda: all(any(one in uri for uri in watched()) for one in wanted), 180, f"the operator to watch {wanted}", lambda: (watched(), self.operator.log()))
 
     def states(self) -> dict[str, str]:
         return {node: self.fleet.labels(node).get(STATE, "") for node in self.bare}

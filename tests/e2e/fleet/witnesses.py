@@ -30,6 +30,7 @@ class Audit:
         self.log, self.read, self.lock = log, 0, threading.Lock()
         self.received: list[tuple[float, str, dict]] = []  # time, user, request
         self.answered: list[dict] = []  # patches, with the codes of their answers
+        self.ended: set[str] = set()  # watches, by their ids
 
     def _follow(self):
         with self.lock:
@@ -46,6 +47,8 @@ class Audit:
                     self.received.append((at, event["user"]["username"], event))
                 elif b'"verb":"patch"' in line:
                     self.answered.append(json.loads(line))
+                elif b'"verb":"watch"' in line:
+                    self.ended.add(json.loads(line)["auditID"])
 
     def between(self, begin: float, end: float | None = None, who: str = OURS) -> list[dict]:
         """Requests that arrived in that interval, in seconds since 1970, of users whose name starts with that prefix."""
@@ -59,6 +62,10 @@ class Audit:
 
     def writes(self, begin: float, end: float | None = None, who: str = OURS) -> list[dict]:
         return [event for event in self.between(begin, end, who) if event["verb"] in WRITES]
+
+    def watches(self, begin: float, end: float | None = None, who: str = OURS) -> list[dict]:
+        """Those that were asked for in that interval and have not ended, as far as one API server was there meanwhile: one that is killed ends none."""
+        return [event for event in self.between(begin, end, who) if event["verb"] == "watch" and event["auditID"] not in self.ended]
 
     @staticmethod
     def told(events: list[dict], begin: float) -> str:
