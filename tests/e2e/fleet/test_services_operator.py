@@ -60,7 +60,10 @@ def test_a_cluster_policy_shares_a_gpu_by_mps_in_the_folder_that_it_names(operat
     assert files, node.run("find", MPS).stdout
     assert not node.run("find", "/run/nvidia/mps", "-mindepth", "1", check=False).stdout, "the folder of other policies"
     wait_for(lambda: fleet.labels(NODE).get("nvidia.com/mps.capable") == "true", 60, "the label of the node", lambda: fleet.labels(NODE))
-    assert {name: fleet.labels(name)["nvidia.com/mps.capable"] for name in fleet.nodes if name != NODE} == dict.fromkeys(("n1", "n2", "n3"), "false")
+
+    def others() -> dict[str, str | None]:
+        return {name: fleet.labels(name).get("nvidia.com/mps.capable") for name in fleet.nodes if name != NODE}
+    wait_for(lambda: others() == dict.fromkeys(("n1", "n2", "n3"), "false"), 60, "the labels of the other nodes", others)
     # Taken back with the label of the node.
     fleet.clear()
     wait_for(lambda: node.kubelet_lists() == {GPU: {uuid}}, 120, "the GPU to be whole again", lambda: said(node))
@@ -157,8 +160,7 @@ def test_labels_of_a_node_switch_single_services_of_its_agent_off(operator, node
     assert fleet.labels(NODE)[STATE] == "success" and node.kubelet_lists() == node.offers(), "the GPU was divided"
     assert all(serves(fleet, name) == ALL for name in fleet.nodes if name != NODE)
     operator.wait_state("ready")  # the node is as its labels ask
-    for key in WISHES:
-        fleet.kubectl("label", "node", NODE, f"{key}-")
+    fleet.kubectl("label", "node", NODE, *(f"{key}-" for key in WISHES))  # at once, as at the end of `labelled`
     wait_layout(fleet, "success", gpu=7)
     wait_for(lambda: serves(fleet, NODE) == ALL, 60, "all services again", lambda: (serves(fleet, NODE), remarks(fleet, NODE)))
     wait_for(lambda: {key: fleet.labels(NODE).get(key) for key in WISHES} == dict.fromkeys(WISHES, "true") | {WORKLOAD: None}, 60, "the labels of the operator",
@@ -186,7 +188,7 @@ def test_a_node_that_opts_out_below_workloads_drains_as_they_end(operator, label
     wait_for(lambda: amounts() == ("2", "0"), 60, "the Node to have what the pods hold, and nothing to give away", lambda: (amounts(), n1.kubelet_has()))
     wait_for(lambda: operator.policy()["status"]["nodes"]["byState"] == {"ready": 3, "optedOut": 1}, 60, "the policy to count it", lambda: operator.policy()["status"])
     wait_for(lambda: f"{DEPLOY}device-plugin: " in remarks(fleet, "n1"), 60, "the node to say so", lambda: remarks(fleet, "n1"))
-    assert {key for key in fleet.labels("n1") if key.startswith(DEPLOY)} == {opt_out}
+    wait_for(lambda: {key for key in fleet.labels("n1") if key.startswith(DEPLOY)} == {opt_out}, 60, "the operator's labels to be gone", lambda: fleet.labels("n1"))
     fleet.hold("new", "n1", 1)
     fleet.hold("elsewhere", "n2", 1)
     fleet.wait_held("elsewhere")
