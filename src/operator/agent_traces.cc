@@ -64,9 +64,7 @@ std::set<std::string> ClientLabelsOf(const Json& node) {
         return TextAt(entry, "/manager") == kClientsManager &&
                TextAt(entry, "/subresource").empty();
       },
-      [](const std::string& manager) {
-        return manager == kClientsManager || manager == kManager || manager == kMarksManager;
-      });
+      [](const std::string& manager) { return manager == kClientsManager || manager == kManager; });
   const auto usual = api::compat::AllMarks().labels;
   const auto labels = TextsAt(node, "/metadata/labels");
   std::erase_if(marks.labels, [&](const std::string& key) {

@@ -236,7 +236,7 @@ TEST(TraceOn, CountsNobodyElsesFields) {
            {{"f:metadata", {{"f:labels", {{"f:nvidia.com/gpu.count", json::object()}}}}}}));
   };
   EXPECT_TRUE(by("penstock-labels", "Apply", "").any());
-  EXPECT_FALSE(by("penstock-labels", "Apply", "status").any());
+  EXPECT_FALSE(by("penstock-labels", "Update", "").any());
   EXPECT_FALSE(by("penstock-labels-2", "Apply", "").any());
   EXPECT_TRUE(by("penstock-condition", "Update", "status").condition);
   EXPECT_FALSE(by("kubelet", "Update", "status").condition);

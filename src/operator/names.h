@@ -6,9 +6,6 @@
 namespace penstock::cluster {
 
 inline constexpr std::string_view kManager = "penstock-operator";  ///< field manager
-/// Field manager of the labels and annotations of Nodes and of the namespace, and of nothing else:
-/// what it alone owns goes with the policy.
-inline constexpr std::string_view kMarksManager = "penstock-operator-labels";
 inline constexpr std::string_view kManagedBy = "app.kubernetes.io/managed-by";
 inline constexpr std::string_view kSelector = "app.kubernetes.io/managed-by=penstock-operator";
 inline constexpr std::string_view kAgentName = "penstock-agent";  ///< DaemonSet and ConfigMap

@@ -32,15 +32,15 @@ struct NamespaceLabels::State : std::enable_shared_from_this<State> {
     if (!found.ok()) return End(found.error());
     const NodeMarksPlan plan{.labels = wanted};
     const Texts there = TextsAt(*found, "/metadata/labels");
-    const auto excess = ExcessOf(*found, plan, [](const Json&) { return true; });
-    bool same = excess.empty();
+    bool same = ExcessOf(*found, plan).empty();
     for (const auto& [key, value] : wanted) {
       const auto label = there.find(key);
       same &= label != there.end() && label->second == value;
     }
     if (same) return End({});
-    api.Do(protocol::kube::Patch(kNamespaces, "", name, protocol::kube::kMergePatch,
-                                 MarksPatch(*found, plan, excess), kMarksManager),
+    Json object = MarksObject(*found, plan, TextAt(*found, "/metadata/resourceVersion"));
+    object["kind"] = "Namespace";
+    api.Do(protocol::kube::Apply(kNamespaces, "", object, kManager),
            base::IfAlive(this, [](State& self, const Result<ApiResponse>& written) {
              self.End(written.ok() ? Status() : Status(written.error()));
            }));

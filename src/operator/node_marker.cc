@@ -71,7 +71,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
     ++decisions;
     settled.clear();
     if (const MarkKeys needed = KeysOf(spec); !informer || !keys.Contains(needed)) {
-      keys = needed;
+      keys.Add(needed);
       return Watch();
     }
     for (const auto& [name, node] : nodes) queue->Add(name);
@@ -100,6 +100,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
     options.without = {"/spec", "/status"};
     options.reduce = [kept = keys](const Json& node) { return ReducedNode(node, kept); };
     options.packed = true;
+    options.managed_fields = protocol::kube::ManagedFields::kKept;
     informer.emplace(
         api, options,
         Informer::Handlers{.changed = [this](const Json& node) { Seen(node); },
@@ -140,7 +141,8 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
     if (!informer->Learn(node)) return queue->AddAfter(name, kLeftOpen);
     const NodeMarksPlan plan = PlanFor(name, *informer->Find("", name));
     if (plan.differs || by != decisions) return queue->Add(name);
-    if (plan.doubtful && !Excess(node, plan).empty()) return queue->AddAfter(name, kLeftOpen);
+    if (plan.doubtful && !ExcessOf(node, plan, keys).empty())
+      return queue->AddAfter(name, kLeftOpen);
     Settled(name);
   }
 
@@ -158,7 +160,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
     if (problems.erase(name) > 0) callbacks.changed();
   }
 
-  /// Work on one node: what it lacks is written; what it has in excess is looked at first.
+  /// Work on one node.
   void Work(const std::string& name, const Done& done) {
     const auto node = informer ? informer->Find("", name) : nullptr;
     if (node == nullptr || settled.contains(name)) {
@@ -172,15 +174,17 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
         queue->AddAfter(name, *until - now);
         return done({});
       }
+      if (!plan.doubtful && MayBeApplied(plan))
+        return Write(name, plan, ApplyCall(*node, plan, informer->VersionOf("", name)), done);
     }
-    if (plan.doubtful) return Look(name, done);
-    if (plan.differs) return Write(name, *node, plan, {}, done);
+    if (plan.differs || plan.doubtful) return Look(name, done);
     Settled(name);
     done({});
   }
 
-  static OwnedKeys Excess(const Json& node, const NodeMarksPlan& plan) {
-    return ExcessOf(node, plan, protocol::kube::MayBeTakenBack);
+  static ApiCall ApplyCall(const Json& node, const NodeMarksPlan& plan,
+                           const std::string& version) {
+    return protocol::kube::Apply(kNodes, "", MarksObject(node, plan, version), kManager);
   }
 
   void Look(const std::string& name, const Done& done) {
@@ -189,20 +193,26 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
                this, [name, done, by = decisions](State& self, const Result<ApiResponse>& answer) {
                  const auto node = protocol::kube::Parse(answer);
                  if (!node.ok()) return self.Failed(name, node.error(), done);
-                 const NodeMarksPlan plan = self.PlanFor(name, *node);
-                 const OwnedKeys excess = Excess(*node, plan);
-                 if (plan.differs || !excess.empty())
-                   return self.Write(name, *node, plan, excess, done);
+                 const NodeMarksPlan plan = self.PlanFor(name, ReducedNode(*node, self.keys));
+                 const OwnedKeys excess = ExcessOf(*node, plan, self.keys);
+                 if (!excess.empty() || (plan.differs && !MayBeApplied(plan)))
+                   return self.Write(
+                       name, plan,
+                       protocol::kube::Patch(kNodes, "", name, protocol::kube::kMergePatch,
+                                             MarksPatch(*node, plan, excess), kManager),
+                       done);
+                 if (plan.differs)
+                   return self.Write(
+                       name, plan,
+                       ApplyCall(*node, plan, TextAt(*node, "/metadata/resourceVersion")), done);
                  self.Answered(name, *node, by);
                  done({});
                }));
   }
 
-  void Write(const std::string& name, const Json& node, const NodeMarksPlan& plan,
-             const OwnedKeys& excess, const Done& done) {
+  void Write(const std::string& name, const NodeMarksPlan& plan, ApiCall call, const Done& done) {
     ++writes;
-    api.Do(protocol::kube::Patch(kNodes, "", name, protocol::kube::kMergePatch,
-                                 MarksPatch(node, plan, excess), kMarksManager),
+    api.Do(std::move(call),
            base::IfAlive(this, [name, done, content = ContentOf(plan), by = decisions](
                                    State& self, const Result<ApiResponse>& answer) {
              const auto written = protocol::kube::Parse(answer);

@@ -12,6 +12,8 @@ using protocol::kube::OwnedKeys;
 
 namespace {
 
+constexpr char kClaimed[] = "claimed";  // of a reduced Node
+
 std::string ValueIn(const Texts& texts, const std::string& key) {
   const auto found = texts.find(key);
   return found == texts.end() ? "" : found->second;
@@ -86,8 +88,16 @@ Texts Kept(const Texts& there, const Texts& wanted) {
   return kept;
 }
 
-/// What differs from `there`.
-void Add(const Texts& wanted, const Texts& there, const char* map, Json& patch) {
+bool IsOurs(const std::string& manager) { return manager == kManager; }
+
+bool IsOfObject(const Json& entry) { return TextAt(entry, "/subresource").empty(); }
+
+bool IsApplyOfMarks(const Json& entry) {
+  return IsOurs(TextAt(entry, "/manager")) && TextAt(entry, "/operation") == "Apply" &&
+         IsOfObject(entry);
+}
+
+void AddDifferent(const Texts& wanted, const Texts& there, const char* map, Json& patch) {
   for (const auto& [key, value] : wanted)
     if (const auto found = there.find(key); found == there.end() || found->second != value)
       patch["metadata"][map][key] = value;
@@ -100,6 +110,11 @@ bool MarkKeys::Contains(const MarkKeys& other) const {
          std::ranges::includes(annotations, other.annotations);
 }
 
+void MarkKeys::Add(const MarkKeys& other) {
+  labels.insert(other.labels.begin(), other.labels.end());
+  annotations.insert(other.annotations.begin(), other.annotations.end());
+}
+
 MarkKeys KeysOf(const api::PenstockSpec& spec) {
   MarkKeys keys{OwnLabels(spec), OwnAnnotations(spec)};
   for (const std::string& key : api::compat::DeviceLabels()) keys.labels.insert(key);
@@ -109,12 +124,18 @@ MarkKeys KeysOf(const api::PenstockSpec& spec) {
 }
 
 Json ReducedNode(const Json& node, const MarkKeys& keys) {
-  return {{"metadata",
-           {{"name", TextAt(node, "/metadata/name")},
-            {"uid", TextAt(node, "/metadata/uid")},
-            {"resourceVersion", TextAt(node, "/metadata/resourceVersion")},
-            {"labels", Selected(TextsAt(node, "/metadata/labels"), keys.labels)},
-            {"annotations", Selected(TextsAt(node, "/metadata/annotations"), keys.annotations)}}}};
+  Json reduced = {
+      {"metadata",
+       {{"name", TextAt(node, "/metadata/name")},
+        {"uid", TextAt(node, "/metadata/uid")},
+        {"labels", Selected(TextsAt(node, "/metadata/labels"), keys.labels)},
+        {"annotations", Selected(TextsAt(node, "/metadata/annotations"), keys.annotations)}}}};
+  const auto claims_more = [&keys](const Json& entry) {
+    return IsApplyOfMarks(entry) && !protocol::kube::HasOnlyMarks(entry, keys.labels);
+  };
+  if (std::ranges::any_of(ListAt(node, "/metadata/managedFields"), claims_more))
+    reduced[kClaimed] = true;
+  return reduced;
 }
 
 NodeMarksPlan PlanMarks(const Json& node, const api::PenstockSpec& spec, MarkFacts facts) {
@@ -126,6 +147,7 @@ NodeMarksPlan PlanMarks(const Json& node, const api::PenstockSpec& spec, MarkFac
       !spec.marks.opt_out_label.empty() && ValueIn(labels, spec.marks.opt_out_label) == "false";
   const auto& [driver, of_host] = api::compat::HostDriverMark();
   plan.host_driver = ValueIn(labels, driver) == of_host;
+  plan.claimed = node.contains(kClaimed);
   Texts wanted_labels, wanted_annotations;
   if (facts.wanted) {
     wanted_labels = LabelsFor(labels, spec, facts.has_host_driver);
@@ -145,19 +167,43 @@ NodeMarksPlan PlanMarks(const Json& node, const api::PenstockSpec& spec, MarkFac
   return plan;
 }
 
-OwnedKeys ExcessOf(const Json& object, const NodeMarksPlan& plan,
-                   const std::function<bool(const Json& entry)>& counts) {
-  OwnedKeys excess = protocol::kube::OwnedAlone(
-      object, counts, [](const std::string& manager) { return manager == kMarksManager; });
+OwnedKeys ExcessOf(const Json& object, const NodeMarksPlan& plan) {
+  OwnedKeys excess = protocol::kube::OwnedAlone(object, IsApplyOfMarks, IsOurs);
   for (const auto& [key, value] : plan.labels) excess.labels.erase(key);
   for (const auto& [key, value] : plan.annotations) excess.annotations.erase(key);
   return excess;
 }
 
+OwnedKeys ExcessOf(const Json& node, const NodeMarksPlan& plan, const MarkKeys& keys) {
+  OwnedKeys excess = ExcessOf(node, plan);
+  std::erase_if(excess.labels, [&keys](const std::string& key) {
+    return !protocol::kube::MayBeANodes(key) && !keys.labels.contains(key);
+  });
+  const OwnedKeys all = protocol::kube::OwnedAlone(node, IsOfObject, IsOurs);
+  for (const std::string& key : all.labels)
+    if (keys.labels.contains(key) && !plan.labels.contains(key)) excess.labels.insert(key);
+  for (const std::string& key : all.annotations)
+    if (keys.annotations.contains(key) && !plan.annotations.contains(key))
+      excess.annotations.insert(key);
+  return excess;
+}
+
+bool MayBeApplied(const NodeMarksPlan& plan) { return !plan.claimed && !plan.labels.empty(); }
+
+Json MarksObject(const Json& object, const NodeMarksPlan& plan, const std::string& version) {
+  // The uid prevents the apply from creating an object that was just deleted.
+  Json metadata = {{"name", TextAt(object, "/metadata/name")},
+                   {"uid", TextAt(object, "/metadata/uid")},
+                   {"resourceVersion", version}};
+  if (!plan.labels.empty()) metadata["labels"] = plan.labels;
+  if (!plan.annotations.empty()) metadata["annotations"] = plan.annotations;
+  return {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", metadata}};
+}
+
 Json MarksPatch(const Json& object, const NodeMarksPlan& plan, const OwnedKeys& excess) {
   Json patch = protocol::kube::Without(excess, object);
-  Add(plan.labels, TextsAt(object, "/metadata/labels"), "labels", patch);
-  Add(plan.annotations, TextsAt(object, "/metadata/annotations"), "annotations", patch);
+  AddDifferent(plan.labels, TextsAt(object, "/metadata/labels"), "labels", patch);
+  AddDifferent(plan.annotations, TextsAt(object, "/metadata/annotations"), "annotations", patch);
   return patch;
 }
 

@@ -1,7 +1,6 @@
 // Computes the labels and annotations that a node gets from the operator. Pure.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -21,18 +20,20 @@ struct MarkKeys {
   std::set<std::string> labels, annotations;
   bool operator==(const MarkKeys&) const = default;
   bool Contains(const MarkKeys& other) const;
+  void Add(const MarkKeys& other);
 };
 MarkKeys KeysOf(const api::PenstockSpec& spec);
 
-/// What is kept of a Node: name, uid, version, and these keys. `metadata` only, so that a node
-/// takes less than a kilobyte.
+/// What is kept of a Node: name, uid, and these keys, so that a node takes less than a kilobyte;
+/// and whether its managed fields are such that nothing may be applied (`claimed`).
 nlohmann::json ReducedNode(const nlohmann::json& node, const MarkKeys& keys);
 
 struct NodeMarksPlan {
   bool has_devices = false;
   bool opted_out = false;
+  bool claimed = false;       ///< ReducedNode
   bool host_driver = false;   ///< it is labelled as one whose host has a driver of its own
-  Texts labels, annotations;  ///< what the operator wants on it
+  Texts labels, annotations;  ///< everything that the operator wants on it
   bool differs = false;       ///< some of it is not there yet
   /// There are keys that the operator may have written and does not want: only the Node's managed
   /// fields say whose they are.
@@ -51,14 +52,25 @@ struct MarkFacts {
 /// it may get another.
 NodeMarksPlan PlanMarks(const nlohmann::json& node, const api::PenstockSpec& spec, MarkFacts facts);
 
-/// What an object (whole, with managed fields) has of kMarksManager alone, by the entries that
-/// `counts`, and the plan lacks.
-protocol::kube::OwnedKeys ExcessOf(const nlohmann::json& object, const NodeMarksPlan& plan,
-                                   const std::function<bool(const nlohmann::json& entry)>& counts);
+/// What an object (whole, with managed fields) has by an apply of the operator alone, and the plan
+/// lacks.
+protocol::kube::OwnedKeys ExcessOf(const nlohmann::json& object, const NodeMarksPlan& plan);
+/// Of a Node: but for labels that its own credentials may not change, and are not among `keys`;
+/// and what the operator has of these by a patch.
+protocol::kube::OwnedKeys ExcessOf(const nlohmann::json& node, const NodeMarksPlan& plan,
+                                   const MarkKeys& keys);
 
-/// The merge patch that writes what differs and removes `excess`, of this object in this version:
-/// what anyone writes meanwhile is a conflict. With an apply, the server would remove what the
-/// object's managed fields claim to be ours, and a node's credentials may write these.
+/// Whether a plan may be applied to a Node. The server then removes what the operator has applied
+/// before, by the managed fields, and the plan lacks; a node's own credentials may write these
+/// fields, and claim what they may not remove. Without any label, all of the Node's labels could go
+/// with the last one that was applied (protocol::kube::Without).
+bool MayBeApplied(const NodeMarksPlan& plan);
+
+/// The object to apply. `version`: of the object, so that what anyone writes meanwhile is a
+/// conflict.
+nlohmann::json MarksObject(const nlohmann::json& object, const NodeMarksPlan& plan,
+                           const std::string& version);
+/// The merge patch that adds what the plan has and removes `excess`, of an object in its version.
 nlohmann::json MarksPatch(const nlohmann::json& object, const NodeMarksPlan& plan,
                           const protocol::kube::OwnedKeys& excess);
 

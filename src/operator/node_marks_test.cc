@@ -24,11 +24,7 @@ api::PenstockSpec MarksSpec() {
 
 json NodeWith(const json& labels, const json& annotations = json::object()) {
   return {{"metadata",
-           {{"name", "n1"},
-            {"uid", "u1"},
-            {"resourceVersion", "7"},
-            {"labels", labels},
-            {"annotations", annotations}}}};
+           {{"name", "n1"}, {"uid", "u1"}, {"labels", labels}, {"annotations", annotations}}}};
 }
 
 TEST(NodeMarks, ANodeWithoutDevicesGetsNothing) {
@@ -91,41 +87,69 @@ TEST(NodeMarks, SomeLabelsDependOnOthers) {
   EXPECT_EQ(plan.labels.at("nvidia.com/mig.config"), "all-disabled");
 }
 
-json EntryOf(const char* manager, const std::vector<std::string>& labels) {
-  json entry = {{"manager", manager}, {"operation", "Update"}};
+json EntryOf(const char* manager, const std::vector<std::string>& labels,
+             const char* operation = "Apply") {
+  json entry = {{"manager", manager}, {"operation", operation}};
   for (const std::string& key : labels)
     entry["fieldsV1"]["f:metadata"]["f:labels"]["f:" + key] = json::object();
   return entry;
 }
 
 TEST(NodeMarks, WhatIsOursIsInTheManagedFields) {
-  json node = NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}, {"x/present", "true"}});
+  json node = NodeWith({{kFound, "true"},
+                        {"x/deploy.a", "true"},
+                        {"x/present", "true"},
+                        {"nvidia.com/other", "true"}});
   const auto plan = PlanMarks(node, MarksSpec(), {.wanted = false});
   EXPECT_THAT(plan.labels, IsEmpty());
   EXPECT_TRUE(plan.doubtful);
-  const auto excess = [&] { return ExcessOf(node, plan, protocol::kube::MayBeTakenBack).labels; };
+  const auto excess = [&] { return ExcessOf(node, plan, KeysOf(MarksSpec())).labels; };
   EXPECT_THAT(excess(), IsEmpty());
   auto& fields = node["metadata"]["managedFields"];
-  fields = {EntryOf("penstock-operator-labels", {"x/deploy.a", "x/present", "x/gone"})};
+  fields = {EntryOf("penstock-operator", {"x/deploy.a", "x/present", "x/gone"})};
   EXPECT_THAT(excess(), ElementsAre("x/deploy.a", "x/present"));
-  fields.push_back(EntryOf("kubectl-label", {"x/present"}));
+  fields = {EntryOf("penstock-operator", {"x/deploy.a", "x/present", "nvidia.com/other"}, "Update")};
+  EXPECT_THAT(excess(), ElementsAre("x/deploy.a", "x/present"));
+  fields.push_back(EntryOf("kubectl-label", {"x/present"}, "Update"));
   EXPECT_THAT(excess(), ElementsAre("x/deploy.a"));
-  fields.push_back(EntryOf("penstock-operator", {"x/deploy.a"}));
-  EXPECT_THAT(excess(), IsEmpty()) << "a pause is not ours to take back";
 }
 
-TEST(NodeMarks, OfForgedFieldsNothingIsExcess) {
-  json node = NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}});
-  const auto plan = PlanMarks(node, MarksSpec(), {.wanted = false});
-  json forged = EntryOf("penstock-operator-labels", {"x/deploy.a"});
-  forged["fieldsV1"]["f:spec"]["f:taints"] = json::object();
-  node["metadata"]["managedFields"] = {forged};
-  EXPECT_TRUE(ExcessOf(node, plan, protocol::kube::MayBeTakenBack).empty());
+bool MayBeAppliedTo(const json& node, const api::PenstockSpec& spec) {
+  return MayBeApplied(PlanMarks(ReducedNode(node, KeysOf(spec)), spec, {}));
+}
+
+TEST(NodeMarks, WhatANodeMayNotChangeIsOnlyOursIfThePolicyNamesIt) {
+  constexpr char kRole[] = "node-role.kubernetes.io/gpu";
+  auto spec = MarksSpec();
+  json node = NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}, {kRole, "true"}});
+  node["metadata"]["managedFields"] = {EntryOf("penstock-operator", {"x/deploy.a", kRole})};
+  const auto plan = PlanMarks(node, spec, {.wanted = false});
+  EXPECT_THAT(ExcessOf(node, plan, KeysOf(spec)).labels, ElementsAre("x/deploy.a"));
+  EXPECT_FALSE(MayBeAppliedTo(node, spec));
+  spec.marks.labels[kRole] = "true";
+  EXPECT_THAT(ExcessOf(node, plan, KeysOf(spec)).labels, ElementsAre(kRole, "x/deploy.a"));
+  EXPECT_TRUE(MayBeAppliedTo(node, spec));
+}
+
+TEST(NodeMarks, WhereAnApplyCouldTakeMoreNoneIsMade) {
+  json node = NodeWith({{kFound, "true"}});
+  const auto may = [&node](const json& entry) {
+    node["metadata"]["managedFields"] = {entry};
+    return MayBeAppliedTo(node, MarksSpec());
+  };
+  EXPECT_TRUE(may(EntryOf("penstock-operator", {"x/deploy.a", "x/old"})));
+  EXPECT_TRUE(may(EntryOf("kubectl", {"node-restriction.kubernetes.io/tier"})));
+  EXPECT_FALSE(may(EntryOf("penstock-operator", {"node-restriction.kubernetes.io/tier"})));
+  json taints = EntryOf("penstock-operator", {"x/deploy.a"});
+  taints["fieldsV1"]["f:spec"]["f:taints"] = json::object();
+  EXPECT_FALSE(may(taints));
+  EXPECT_FALSE(MayBeApplied({})) << "without labels it could take the Node's last one";
 }
 
 TEST(NodeMarks, APatchHasWhatDiffersAndWhatGoes) {
-  const json node = NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}, {"x/deploy.b", ""}},
-                             {{"x/upgrade", "true"}});
+  json node = NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}, {"x/deploy.b", ""}},
+                       {{"x/upgrade", "true"}});
+  node["metadata"]["resourceVersion"] = "7";
   const auto plan = PlanMarks(node, MarksSpec(), {});
   EXPECT_EQ(MarksPatch(node, plan, {.labels = {"x/old"}, .annotations = {"x/older"}}),
             json({{"metadata",

@@ -305,7 +305,7 @@ TEST_F(OperatorTest, ALabelThatAUserTakesBackAFewTimesIsAProblemForHalfAMinute) 
 // A node's own credentials may write its Node's managed fields, and neither of these.
 TEST_F(OperatorTest, WhatANodeClaimsInOurNameStaysAsItIs) {
   constexpr char kTier[] = "node-restriction.kubernetes.io/tier";
-  for (const std::string manager : {"penstock-operator", "penstock-operator-labels"}) {
+  for (const std::string manager : {"penstock-operator", "penstock-labels"}) {
     const json claimed = {{"apiVersion", "v1"},
                           {"kind", "Node"},
                           {"metadata",
@@ -322,7 +322,7 @@ TEST_F(OperatorTest, WhatANodeClaimsInOurNameStaysAsItIs) {
   Start();
   RunAgents();
   const auto check = [&](const char* when) {
-    for (const std::string node : {"penstock-operator", "penstock-operator-labels"}) {
+    for (const std::string node : {"penstock-operator", "penstock-labels"}) {
       EXPECT_EQ(Label(node, kTier), "restricted") << node << when;
       EXPECT_TRUE(At("/api/v1/nodes/" + node)["spec"].contains("taints")) << node << when;
     }

@@ -58,10 +58,10 @@ Progress Stream::Read(char* into, std::size_t most) {
 }
 
 Progress Stream::Write(std::string_view text, bool more) {
-  constexpr std::size_t kMax = 1u << 30;  // SSL_write takes an int
+  constexpr std::size_t kMostAtOnce = 1u << 30;  // SSL_write takes an int
   if (tls_)
-    return FromTls(tls_->state().library.write(session_->ssl.get(), text.data(),
-                                               static_cast<int>(std::min(text.size(), kMax))));
+    return FromTls(tls_->state().library.write(
+        session_->ssl.get(), text.data(), static_cast<int>(std::min(text.size(), kMostAtOnce))));
   while (true) {
     const ssize_t count =
         ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL | (more ? MSG_MORE : 0));

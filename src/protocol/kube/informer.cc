@@ -152,7 +152,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
 
   void OnPage(const base::Result<ApiResponse>& answer) {
     if (!answer.ok()) return OnEnd(answer.error());
-    const auto page = DecodePage(answer->body, options.without);
+    const auto page = DecodePage(answer->body, options.without, options.managed_fields);
     if (!page.ok()) return OnEnd(page.error());
     if (!page->kind.empty() && !IsKind(page->kind)) return;
     const std::uint64_t number = attempt;
@@ -189,7 +189,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
       return OnEnd(Error(Code::kResourceExhausted, "an object of " + std::to_string(line.size()) +
                                                        " bytes exceeds the limit of the cache"));
     }
-    const auto event = DecodeEvent(line, options.without);
+    const auto event = DecodeEvent(line, options.without, options.managed_fields);
     if (!event.ok()) return OnEnd(event.error());
     if (event->type == WatchEvent::Type::kError) return OnError(*event);
     const std::uint64_t number = attempt;
@@ -251,7 +251,8 @@ struct Informer::State : std::enable_shared_from_this<State> {
     const auto meta = MetaOf(answer);
     if (!meta.ok()) return false;
     std::vector<std::string> unread = options.without;
-    unread.emplace_back("/metadata/managedFields");
+    if (options.managed_fields == ManagedFields::kLeftOut)
+      unread.emplace_back("/metadata/managedFields");
     const Object reduced = Reduced(WithoutUnread(answer, unread));
     const auto kept = cache.Learn(*meta, reduced);
     const bool is_newest = cache.VersionOf({meta->namespace_name, meta->name}) == meta->version;
@@ -403,6 +404,9 @@ bool Informer::Learn(const Json& object) {
 
 Object Informer::Find(const std::string& namespace_name, const std::string& name) const {
   return state_->cache.Find({namespace_name, name});
+}
+std::string Informer::VersionOf(const std::string& namespace_name, const std::string& name) const {
+  return state_->cache.VersionOf({namespace_name, name});
 }
 std::size_t Informer::size() const { return state_->cache.size(); }
 std::size_t Informer::bytes() const { return state_->cache.bytes(); }

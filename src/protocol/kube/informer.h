@@ -11,6 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "protocol/kube/api.h"
+#include "protocol/kube/watch.h"
 
 namespace penstock::protocol::kube {
 
@@ -30,6 +31,8 @@ class Informer {
     std::string field_selector, label_selector;
     /// JSON pointers of what is not kept, besides metadata.managedFields.
     std::vector<std::string> without;
+    /// Whether `reduce` sees these: they are as large as all the rest.
+    ManagedFields managed_fields = ManagedFields::kLeftOut;
     /// Returns what is kept of an object and passed to the handlers: where that is the same as
     /// before, nothing is called. Empty: all of it. Leaves metadata.name and namespace in it.
     std::function<Json(const Json& object)> reduce;
@@ -64,6 +67,8 @@ class Informer {
   /// The object as last seen, or null. `packed`: parses it, some 10 µs.
   std::shared_ptr<const Json> Find(const std::string& namespace_name,
                                    const std::string& name) const;
+  /// Its resourceVersion as last seen; empty: it is not known.
+  std::string VersionOf(const std::string& namespace_name, const std::string& name) const;
   std::size_t size() const;
   std::size_t bytes() const;
   bool synced() const;

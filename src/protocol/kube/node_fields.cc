@@ -9,20 +9,14 @@
 namespace penstock::protocol::kube {
 namespace {
 
-/// Not one of those that the API server's plugin NodeRestriction keeps a node's credentials from.
-bool MayBeANodes(std::string_view key) {
-  const std::string_view domain = key.substr(0, key.find('/'));
-  return domain.size() == key.size() || domain.ends_with("feature.node.kubernetes.io") ||
-         !(domain.ends_with("kubernetes.io") || domain.ends_with("k8s.io"));
-}
-
-bool AreLabelsOfNodes(const Json& fields) {
+bool AreLabelsOfNodes(const Json& fields, const std::set<std::string>& known) {
   if (!fields.is_object() || fields.size() != 1 || !fields.contains("f:metadata")) return false;
   for (const auto& [part, keys] : fields.at("f:metadata").items()) {
     if (part == ".") continue;
     if ((part != "f:labels" && part != "f:annotations") || !keys.is_object()) return false;
     for (const auto& [key, none] : keys.items())
-      if (key != "." && !(key.starts_with("f:") && MayBeANodes(std::string_view(key).substr(2))))
+      if (key != "." && !(key.starts_with("f:") && (MayBeANodes(std::string_view(key).substr(2)) ||
+                                                    known.contains(key.substr(2)))))
         return false;
   }
   return true;
@@ -45,6 +39,12 @@ std::set<std::string> OwnedIn(const Json& entry, const char* map) {
 }
 
 }  // namespace
+
+bool MayBeANodes(std::string_view label) {
+  const std::string_view domain = label.substr(0, label.find('/'));
+  return domain.size() == label.size() || domain.ends_with("feature.node.kubernetes.io") ||
+         !(domain.ends_with("kubernetes.io") || domain.ends_with("k8s.io"));
+}
 
 OwnedKeys OwnedAlone(const Json& object, const std::function<bool(const Json& entry)>& counts,
                      const std::function<bool(const std::string& manager)>& ours) {
@@ -79,14 +79,17 @@ Json Without(const OwnedKeys& marks, const Json& object) {
   return {{"metadata", std::move(metadata)}};
 }
 
-bool MayBeTakenBack(const Json& entry) {
+bool MayBeTakenBack(const Json& entry) { return HasOnlyMarks(entry, {}); }
+
+bool HasOnlyMarks(const Json& entry, const std::set<std::string>& known) {
   if (!entry.is_object()) return false;
   const auto has = [&entry](const char* key, std::string_view text) {
     const auto found = entry.find(key);
     return found == entry.end() ? text.empty() : *found == text;
   };
   const auto fields = entry.find("fieldsV1");
-  return has("subresource", "") && fields != entry.end() && AreLabelsOfNodes(*fields);
+  return has("operation", "Apply") && has("subresource", "") && fields != entry.end() &&
+         AreLabelsOfNodes(*fields, known);
 }
 
 }  // namespace penstock::protocol::kube

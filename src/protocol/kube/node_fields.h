@@ -4,16 +4,22 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "protocol/kube/api.h"
 
 namespace penstock::protocol::kube {
 
-/// Whether an entry of a Node's managedFields is of labels and annotations, and of none that the
-/// node's own credentials may not change. The name of a manager proves nothing: these
-/// credentials may write entries under any name and with any fields, such as taints. Kubernetes:
-/// plugin/pkg/admission/noderestriction. Pure; the entry may be anything.
+/// Whether an entry of a Node's managedFields is an apply of labels and annotations, and of none
+/// that the node's own credentials may not change.
+/// The name of a manager proves nothing: these credentials may write entries under any name and
+/// with any fields, such as taints. Kubernetes: plugin/pkg/admission/noderestriction. Pure; the
+/// entry may be anything.
 bool MayBeTakenBack(const Json& entry);
+/// The same, but for labels that are `known` to be ours.
+bool HasOnlyMarks(const Json& entry, const std::set<std::string>& known);
+/// Whether these credentials may change a label.
+bool MayBeANodes(std::string_view label);
 
 /// Keys.
 struct OwnedKeys {

@@ -32,13 +32,15 @@ TEST(MayBeTakenBack, NothingThatANodesCredentialsMayNotRemoveThemselves) {
   EXPECT_FALSE(IsTakenBack(both));
 }
 
-TEST(MayBeTakenBack, FieldsOfTheObjectItselfAlone) {
+TEST(MayBeTakenBack, AppliesOfTheObjectItselfAlone) {
   Json entry = {{"operation", "Apply"}, {"fieldsV1", Label("nvidia.com/gpu.count")}};
   EXPECT_TRUE(MayBeTakenBack(entry));
   entry["subresource"] = "status";
   EXPECT_FALSE(MayBeTakenBack(entry));
   entry["subresource"] = "";
   EXPECT_TRUE(MayBeTakenBack(entry));
+  entry["operation"] = "Update";
+  EXPECT_FALSE(MayBeTakenBack(entry));
 }
 
 Json NodeOf(const Json& entries) {

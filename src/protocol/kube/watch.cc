@@ -2,6 +2,7 @@
 #include "protocol/kube/watch.h"
 
 #include <array>
+#include <limits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@ namespace {
 // Copying and comparing Json is recursive; an API server itself refuses much less deep objects of
 // its own kinds.
 constexpr int kMaxDepth = 128;
+constexpr int kNowhere = std::numeric_limits<int>::max();
 
 const Json* Member(const Json& value, const char* name) {
   if (!value.is_object()) return nullptr;
@@ -34,17 +36,22 @@ Error Malformed(std::string_view what, std::string_view text) {
 }
 
 // metadata.managedFields is as large as all the rest, so the parser skips it.
-base::Result<Json> Read(std::string_view text) {
+base::Result<Json> Read(std::string_view text, ManagedFields managed_fields) {
   bool too_deep = false;
+  int managed_at = kNowhere;  // what is deeper is inside of them
   // Whether the key that is open at this depth is "metadata".
   std::array<bool, kMaxDepth + 1> in_metadata{};
   const auto keep = [&](int depth, Json::parse_event_t event, const Json& parsed) {
+    if (depth > managed_at) return managed_fields == ManagedFields::kKept && depth <= kMaxDepth;
+    if (depth < managed_at) managed_at = kNowhere;
     too_deep = too_deep || depth > kMaxDepth;
     if (too_deep) return false;
     if (event != Json::parse_event_t::key || depth < 1) return true;
     const std::string& key = parsed.get_ref<const std::string&>();
     in_metadata[static_cast<std::size_t>(depth)] = key == "metadata";
-    return key != "managedFields" || !in_metadata[static_cast<std::size_t>(depth) - 1];
+    const bool begins = key == "managedFields" && in_metadata[static_cast<std::size_t>(depth) - 1];
+    managed_at = begins ? depth : kNowhere;
+    return !begins || managed_fields == ManagedFields::kKept;
   };
   Json value = Json::parse(text.begin(), text.end(), keep, false);
   if (too_deep) return Malformed("the API server sent JSON that is too deep", text);
@@ -116,9 +123,9 @@ base::Result<ObjectMeta> MetaOf(const Json& object) {
   return meta;
 }
 
-base::Result<WatchEvent> DecodeEvent(std::string_view line,
-                                     const std::vector<std::string>& without) {
-  ASSIGN(Json frame, Read(line));
+base::Result<WatchEvent> DecodeEvent(std::string_view line, const std::vector<std::string>& without,
+                                     ManagedFields managed_fields) {
+  ASSIGN(Json frame, Read(line, managed_fields));
   WatchEvent event;
   const auto object = frame.find("object");
   if (object == frame.end() || !object->is_object() || !TypeOf(Text(frame, "type"), event.type))
@@ -136,8 +143,9 @@ base::Result<WatchEvent> DecodeEvent(std::string_view line,
   return event;
 }
 
-base::Result<ListPage> DecodePage(std::string_view body, const std::vector<std::string>& without) {
-  ASSIGN(Json list, Read(body));
+base::Result<ListPage> DecodePage(std::string_view body, const std::vector<std::string>& without,
+                                  ManagedFields managed_fields) {
+  ASSIGN(Json list, Read(body, managed_fields));
   ListPage page;
   const std::string kind = Text(list, "kind"), api_version = Text(list, "apiVersion");
   const auto items = list.find("items");

@@ -36,10 +36,14 @@ struct WatchEvent {
   std::string message;     ///< of an error
 };
 
-/// Decodes a line; leaves out metadata.managedFields and what the JSON pointers in `without` name.
-/// kDataLoss if it is not JSON, too deep, or not a watch event.
+/// Of metadata.managedFields, which anyone who may write an object can make as deep as they like.
+enum class ManagedFields { kLeftOut, kKept };
+
+/// Decodes a line; leaves out metadata.managedFields, or what is too deep of them, and what the
+/// JSON pointers in `without` name. kDataLoss if it is not JSON, too deep, or not a watch event.
 base::Result<WatchEvent> DecodeEvent(std::string_view line,
-                                     const std::vector<std::string>& without = {});
+                                     const std::vector<std::string>& without = {},
+                                     ManagedFields managed_fields = ManagedFields::kLeftOut);
 
 /// One page of a list. Its objects have apiVersion and kind, which the server omits.
 struct ListPage {
@@ -48,7 +52,8 @@ struct ListPage {
   std::string version, next;  ///< resourceVersion, continue
 };
 base::Result<ListPage> DecodePage(std::string_view body,
-                                  const std::vector<std::string>& without = {});
+                                  const std::vector<std::string>& without = {},
+                                  ManagedFields managed_fields = ManagedFields::kLeftOut);
 
 /// Whether an error says that a resourceVersion is from the server's future: the server came back
 /// with an older state.

@@ -405,9 +405,8 @@ def counted(fleet):
         yield name
 
 
-@pytest.mark.parametrize("manager", ["penstock-operator", "penstock-operator-labels"])
-def test_what_a_node_claims_that_the_operator_wrote_stays_as_it_is_labelled(ready, fleet, manager):
-    with node_that_claims(fleet, "labelled", RESERVED, manager) as name:
+def test_what_a_node_claims_that_the_operator_wrote_stays_as_it_is_labelled(ready, fleet):
+    with node_that_claims(fleet, "labelled", RESERVED, "penstock-operator") as name:
         taints = fleet.get("node", name)["spec"]["taints"]
         for value, driver in (("true", "true"), ("false", None)):
             fleet.kubectl("label", "node", name, "feature.node.kubernetes.io/pci-10de.present=true", f"nvidia.com/gpu.deploy.operands={value}", "--overwrite")
@@ -434,7 +433,7 @@ def test_what_a_node_claims_that_an_agent_wrote_takes_nothing_else_along(ready, 
     claim(fleet, counted, {"f:metadata": {"f:labels": {f"f:{COUNT}": {}}}})
     for name in (claimed, counted):
         done = fleet.cluster.run(fleet.programs / "penstock", "cleanup", "--cluster", "--node", name)
-        assert (f"node {name}: what the field manager penstock-labels has written stays" in done.stderr) == (name == claimed), done
+        assert (f"node {name}: what the field manager penstock-labels has applied stays" in done.stderr) == (name == claimed), done
     assert said() == before
     assert said(counted) == ({TIER: "restricted"}, taints, [])
 

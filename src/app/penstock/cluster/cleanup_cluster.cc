@@ -22,7 +22,6 @@ namespace {
 
 constexpr std::string_view kManagers = "penstock";                // and names with this prefix
 constexpr std::string_view kClientsManager = "penstock-clients";  // adapter/cluster
-constexpr std::string_view kMarksManager = "penstock-operator-labels";         // operator/names.h
 constexpr std::string_view kReadyCondition = "penstock.io/AcceleratorsReady";  // adapter/cluster
 constexpr int kAttempts = 5;
 constexpr base::Duration kPollInterval = std::chrono::milliseconds(500);
@@ -31,23 +30,18 @@ bool IsOwnManager(const std::string& manager) {
   return manager == kManagers || manager.starts_with(std::string(kManagers) + "-");
 }
 
-/// Whether an entry of managed fields says what Penstock wrote of the object itself, not of a
-/// subresource. Not what our other managers have updated: that is a user's label again, as it was
-/// before programs were stopped, or a cordon.
-bool IsOurs(const Json& entry) {
-  const std::string manager = analysis::TextAt(entry, {"manager"});
-  return IsOwnManager(manager) && analysis::TextAt(entry, {"subresource"}).empty() &&
-         (analysis::TextAt(entry, {"operation"}) == "Apply" || manager == kMarksManager);
-}
-
-/// By the names of their managers.
-std::map<std::string, Json> OurFields(const Json& object) {
-  std::map<std::string, Json> ours;
+/// By the names of their managers, the applies of Penstock's to the object itself, not to a
+/// subresource: entries of its managed fields.
+std::map<std::string, Json> OurApplies(const Json& object) {
+  std::map<std::string, Json> applies;
   const Json& fields = analysis::At(object, {"metadata", "managedFields"});
   if (fields.is_array())
     for (const Json& entry : fields)
-      if (IsOurs(entry)) ours.emplace(analysis::TextAt(entry, {"manager"}), entry);
-  return ours;
+      if (const std::string manager = analysis::TextAt(entry, {"manager"});
+          IsOwnManager(manager) && analysis::TextAt(entry, {"operation"}) == "Apply" &&
+          analysis::TextAt(entry, {"subresource"}).empty())
+        applies.emplace(manager, entry);
+  return applies;
 }
 
 /// The labels that stop programs for a change of devices (adapter/cluster/client_labels.h), of an
@@ -86,8 +80,8 @@ class Cleaner {
     for (const Json& node : *nodes) {
       StartClients(node);
       RemoveCondition(node);
-      for (const auto& [manager, entry] : OurFields(node))
-        if (!protocol::kube::MayBeTakenBack(entry)) Leave(node, manager);
+      for (const auto& [manager, apply] : OurApplies(node))
+        if (!protocol::kube::MayBeTakenBack(apply)) Leave(node, manager);
       RemoveMarks(node);
     }
     return true;
@@ -118,7 +112,7 @@ class Cleaner {
     if (!node.empty() && analysis::TextAt(object, {"metadata", "labels",
                                                    "nfd.node.kubernetes.io/node-name"}) != node)
       return false;
-    return !OurFields(object).empty();
+    return !OurApplies(object).empty();
   }
 
   void StartClients(const Json& node) {
@@ -157,14 +151,12 @@ class Cleaner {
     Removed("node " + name + ": the condition " + std::string(kReadyCondition));
   }
 
-  /// The labels and annotations that only Penstock's managers own.
+  /// The labels and annotations that only Penstock's managers have applied.
   void RemoveMarks(const Json& node) {
     Change(node, std::string(kManagers), [](const Json& now) {
       NodeChange change;
-      const auto marks = protocol::kube::OwnedAlone(
-          now,
-          [](const Json& entry) { return IsOurs(entry) && protocol::kube::MayBeTakenBack(entry); },
-          &IsOwnManager);
+      const auto marks =
+          protocol::kube::OwnedAlone(now, protocol::kube::MayBeTakenBack, &IsOwnManager);
       if (marks.empty()) return change;
       change.patch = protocol::kube::Without(marks, now);
       const auto say = [&change](const std::string& what, const std::set<std::string>& keys) {
@@ -214,7 +206,7 @@ class Cleaner {
     const std::string name = analysis::TextAt(node, {"metadata", "name"});
     outcome_.remarks.push_back(
         "node " + name + ": what the field manager " + manager +
-        " has written stays, since there is more in it than the labels and annotations that "
+        " has applied stays, since there is more in it than the labels and annotations that "
         "Penstock writes; `kubectl get node " +
         name + " -o yaml --show-managed-fields` shows it");
   }

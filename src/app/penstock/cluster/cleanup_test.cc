@@ -145,7 +145,7 @@ TEST_F(CleanupTest, WhatNodesMayNotChangeStaysWhoeverHasAppliedItUnderOurName) {
   EXPECT_THAT(outcome.removed, ElementsAre("NodeState gpu-1"));
   EXPECT_THAT(outcome.failures, IsEmpty());
   EXPECT_THAT(outcome.remarks, ElementsAre(HasSubstr("node gpu-1: what the field manager "
-                                                     "penstock-labels has written stays")));
+                                                     "penstock-labels has applied stays")));
 }
 
 TEST_F(CleanupTest, RemovesOurNodeFeaturesAndNoOneElses) {
