@@ -22,14 +22,15 @@ CORE = "api/v1"
 ESTABLISHED = 'jsonpath={.status.conditions[?(@.type=="Established")].status}=True'
 GROUPS = {"deployments": "apis/apps/v1", "replicasets": "apis/apps/v1",
           "daemonsets": "apis/apps/v1", "jobs": "apis/batch/v1",
-          "clusterroles": "apis/rbac.authorization.k8s.io/v1",
+          **dict.fromkeys(("roles", "rolebindings", "clusterroles", "clusterrolebindings"), "apis/rbac.authorization.k8s.io/v1"),
           "leases": "apis/coordination.k8s.io/v1", "networkpolicies": "apis/networking.k8s.io/v1",
+          "poddisruptionbudgets": "apis/policy/v1",
           "nodestates": "apis/penstock.io/v1alpha1", "penstocks": "apis/penstock.io/v1alpha1",
           "clusterpolicies": "apis/nvidia.com/v1", "nvidiadrivers": "apis/nvidia.com/v1alpha1",
           "gpuclusters": "apis/nvidia.com/v1alpha1", "deviceconfigs": "apis/amd.com/v1alpha1",
           "servicemonitors": "apis/monitoring.coreos.com/v1", "customresourcedefinitions": "apis/apiextensions.k8s.io/v1"}
 # Cluster-scoped kinds.
-OF_THE_CLUSTER = {"nodes", "namespaces", "clusterroles", "nodestates", "penstocks", "clusterpolicies", "nvidiadrivers", "gpuclusters", "customresourcedefinitions"}
+OF_THE_CLUSTER = {"nodes", "namespaces", "clusterroles", "clusterrolebindings", "nodestates", "penstocks", "clusterpolicies", "nvidiadrivers", "gpuclusters", "customresourcedefinitions"}
 
 
 class RequestFailed(RuntimeError):
@@ -41,7 +42,7 @@ class RequestFailed(RuntimeError):
 
 
 def plural(kind: str) -> str:
-    return kind if kind.endswith("s") else f"{kind}s"
+    return kind if kind.endswith("s") else f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
 
 
 def path_of(kind: str, name: str = "", namespace: str = "default") -> str:
@@ -144,11 +145,11 @@ class Api:
         return json.loads(self.request("POST", path_of(manifest["kind"], "", namespace), manifest))
 
     def apply(self, manifest: dict) -> dict:
-        """Server-side apply, with force: takes over fields that other managers own."""
+        """Server-side apply, with force: takes over fields that other managers own. As with kubectl, a field that the kind does not have is an error."""
         meta = manifest["metadata"]
         path = path_of(manifest["kind"], meta["name"], meta.get("namespace", "default"))
         return json.loads(self.request("PATCH", path, manifest, "application/apply-patch+yaml",
-                                       fieldManager="kubectl", force="true"))
+                                       fieldManager="kubectl", force="true", fieldValidation="Strict"))
 
     def merge(self, kind: str, name: str, change: dict, namespace: str = "default") -> dict:
         path = path_of(kind, name, namespace)
@@ -162,6 +163,16 @@ class Api:
         except RequestFailed as error:
             if error.code != 404:
                 raise
+
+    def exists(self, kind: str, name: str = "", namespace: str = "default") -> bool:
+        """Whether there is that object, or any of that kind."""
+        try:
+            found = self.get(kind, name, namespace)
+        except RequestFailed as error:
+            if error.code != 404:
+                raise
+            return False
+        return bool(name or found["items"])
 
     def events(self, path: str, version: str) -> Iterator[dict]:
         """The watch events after that version, until the connection ends."""

@@ -2,7 +2,6 @@
 import contextlib
 import json
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 import parts
@@ -43,7 +42,7 @@ class Operator:
 
     def install(self):
         """The namespace, the operator, and what the agents need."""
-        self.fleet.kubectl("create", "namespace", NAMESPACE, check=False)
+        self.fleet.cluster.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         self.apply(*self.objects())
 
     def objects(self, namespace: str = NAMESPACE) -> list[dict]:
@@ -53,29 +52,24 @@ class Operator:
         return [one for one in yaml.safe_load_all(self.fleet.cluster.run("helm", "template", OPERATOR, CHART, "-n", namespace, "-f", file).stdout) if one]
 
     def apply(self, *them: dict):
-        """`kubectl apply --server-side`."""
-        self.fleet.kubectl("apply", "--server-side", "--force-conflicts", "-f", self.written(them))
-
-    def written(self, them: Iterable[dict]) -> Path:
-        """A file with these objects, in their order."""
-        file = self.fleet.cluster.dir / "objects.json"
-        file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(them)}))
-        return file
+        """As `kubectl apply --server-side --force-conflicts`."""
+        for one in them:
+            self.fleet.cluster.api.apply(one)
 
     def uninstall(self):
         """Leaves nothing by which an install of the chart could fail."""
-        self.fleet.kubectl("delete", "--ignore-not-found", "-f", self.written(reversed(self.objects())))
-        self.fleet.kubectl("delete", "customresourcedefinition", *DEFINITIONS, "--ignore-not-found", "--timeout=60s")
+        for one in reversed(self.objects()):
+            self.fleet.delete(one["kind"], one["metadata"]["name"], namespace=one["metadata"].get("namespace", ""))
+        self.fleet.delete("customresourcedefinition", *DEFINITIONS)
 
-    def delete(self, kind: str, name: str, *options):
-        self.fleet.kubectl("delete", kind, name, "-n", NAMESPACE, *options)
+    def delete(self, kind: str, name: str):
+        self.fleet.delete(kind, name, namespace=NAMESPACE)
 
     def wait_definitions(self):
         """Until the operator has applied its definitions."""
         for kind in ("clusterpolicies.nvidia.com", "penstocks.penstock.io", "nodestates.penstock.io"):
-            wait_for(lambda kind=kind: "True" in self.fleet.kubectl(
-                "get", "crd", kind, "-o", 'jsonpath={.status.conditions[?(@.type=="Established")].status}', check=False).stdout,
-                120, f"{kind} to be served", self.log, every=0.3)
+            wait_for(lambda kind=kind: any(one["type"] == "Established" and one["status"] == "True" for one in self.fleet.get(
+                "customresourcedefinition", kind)["status"].get("conditions") or ()), 120, f"{kind} to be served", self.log)
 
     def policy(self, kind: str = "clusterpolicies", name: str = "cluster-policy") -> dict:
         return self.fleet.get(kind, name, "-n", NAMESPACE)
@@ -146,7 +140,8 @@ def leader(fleet: Fleet, namespace: str = NAMESPACE) -> str:
 def delete_policies(fleet: Fleet, namespace: str):
     """What holds the definitions, as far as there is any; the operator there answers the deletions."""
     for kind in ("nvidiadrivers", "clusterpolicies", "deviceconfigs", "penstocks"):
-        fleet.kubectl("delete", kind, "--all", "-n", namespace, "--timeout=120s", check=False)
+        if fleet.cluster.api.exists(kind, namespace=namespace):
+            fleet.kubectl("delete", kind, "--all", "-n", namespace, "--timeout=120s", check=False)
 
 
 @contextlib.contextmanager

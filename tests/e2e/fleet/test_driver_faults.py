@@ -314,7 +314,7 @@ def test_a_driver_that_loads_safely_waits_until_its_node_is_empty(blue, fleet):
     assert before["uid"] not in {pod["metadata"]["uid"] for pod in fleet.get("pods", "-l", "app=holder")["items"]}, "the node was not emptied"
     assert {"n2", "n3"} <= seen, seen
     fleet.kubectl("scale", "deployment/holder", "--replicas=0")
-    blue.operator.delete("nvidiadrivers", "blue", "--timeout=60s")
+    blue.operator.delete("nvidiadrivers", "blue")
     wait_for(lambda: "n2" not in blue.driver_pods(), 120, "the driver's pods to be gone", blue.told)
     blue.bare["n2"].unmount()
     blue.bare["n2"].unload()

@@ -171,7 +171,7 @@ def test_an_image_that_is_missing_for_the_next_kernel_is_said_before_the_node_bo
 
 
 def test_a_deleted_driver_leaves_nothing_of_the_operator_on_its_nodes(rollout, fleet):
-    rollout.operator.delete("nvidiadrivers", "blue", "--timeout=60s")
+    rollout.operator.delete("nvidiadrivers", "blue")
     wait_for(lambda: not {"n2", "n3"} & set(rollout.driver_pods()), 120, "the driver's pods to be gone", rollout.told)
     for node in ("n2", "n3"):
         def left(node=node) -> list[str]:

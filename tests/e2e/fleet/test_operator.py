@@ -73,7 +73,7 @@ def test_a_second_cluster_policy_is_ignored_and_says_for_which(ready):
     ready.wait_state("ignored", name="second")
     assert "cluster-policy" in ready.condition("Ready", name="second")["message"]
     assert ready.state() == "ready"
-    ready.delete("clusterpolicies", "second", "--timeout=60s")
+    ready.delete("clusterpolicies", "second")
     assert ready.state() == "ready"
 
 
@@ -223,13 +223,13 @@ def test_every_sample_is_accepted_unchanged_and_answered(ready, fleet):
     wait_for(lambda: all(named()), 60, "each node to name the ConfigMap that does not exist", lambda: fleet.get("nodestates"))
     bundle = Applied(ready, "cluster-policy/olm")
     bundle.wait(state="ignored", Ready=("False", "Ignored"), Error=("False", "Ready"))
-    ready.delete("clusterpolicies", "cluster-policy", "--timeout=60s")
+    ready.delete("clusterpolicies", "cluster-policy")
     bundle.wait(**READY, FieldsServed=REMARKS)
     driver = Applied(ready, "nvidia-driver/sample")
     driver.wait(state="ignored", Ready=("False", "Ignored"), Error=("False", "Ready"))
-    ready.delete("nvidiadrivers", driver.name, "--timeout=60s")
+    ready.delete("nvidiadrivers", driver.name)
     ready.apply(cluster_policy())
-    ready.delete("clusterpolicies", bundle.name, "--timeout=60s")
+    ready.delete("clusterpolicies", bundle.name)
     ready.wait_state("ready")
 
 
@@ -243,7 +243,7 @@ def test_an_object_that_an_operator_of_2022_stored_is_read_and_takes_effect(read
         return "properties" in fleet.get("customresourcedefinitions", definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 
     assert made(ready)["configuration"].get("labels", {}).get("node") is not False
-    ready.delete("clusterpolicies", "cluster-policy", "--timeout=60s")
+    ready.delete("clusterpolicies", "cluster-policy")
     fleet.kubectl("patch", "crd", definition, "--type=json", "-p", json.dumps(schema))
     old = yaml.safe_load((SAMPLES / "cluster-policy/old.yaml").read_text())
     name = old["metadata"]["name"]
@@ -265,7 +265,7 @@ def test_an_object_that_an_operator_of_2022_stored_is_read_and_takes_effect(read
     assert "nvidia-dcgm-exporter" in found["services"]  # enabled unless an object says otherwise
     kept = fleet.get("clusterpolicies", name)["spec"]
     assert kept["nodeStatus"] == {"enabled": True} and kept["gpuFeatureDiscovery"] == {"enabled": False}
-    ready.delete("clusterpolicies", name, "--timeout=60s")
+    ready.delete("clusterpolicies", name)
     ready.apply(cluster_policy())
     ready.wait_state("ready")
     wait_for(lambda: discovered() == set(fleet.nodes), 120, "the labels to be back", discovered)
@@ -280,7 +280,7 @@ def test_a_gpu_cluster_is_answered_in_its_status(ready):
     def served() -> dict:
         return next((one for one in status().get("conditions", ()) if one["type"] == "FieldsServed"), {})
     wait_for(lambda: served().get("reason") == "FieldsNotServed" and "Use a ClusterPolicy" in served()["message"], 60, "the GPUCluster's condition", status)
-    ready.delete("gpuclusters", "gpu-cluster", "--timeout=60s")
+    ready.delete("gpuclusters", "gpu-cluster")
 
 
 def test_a_node_that_opts_out_loses_what_the_operator_wrote(ready, fleet):
@@ -338,8 +338,8 @@ def test_deleted_policies_leave_nothing_of_the_operator(ready, fleet):
     fleet.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "holder", "labels": {"app": "holder"}}, "spec": pod_on("n1", "exec sleep 25")})
     fleet.wait_held("holder")
     wait_for(lambda: all(files_of_agents(node) for node in fleet.nodes.values()) and written_by_agents(fleet), 60, "the agents to have written what is taken back")
-    ready.delete("penstocks", "simulated", "--timeout=60s")
-    ready.delete("clusterpolicies", "cluster-policy", "--timeout=120s")
+    ready.delete("penstocks", "simulated")
+    ready.delete("clusterpolicies", "cluster-policy")
     assert not fleet.kubectl("get", "daemonset,configmap,service", *SELECTED).stdout
     assert not written_by_agents(fleet), written_by_agents(fleet)
     left = {name: files_of_agents(node) for name, node in fleet.nodes.items() if files_of_agents(node)}
@@ -423,8 +423,8 @@ def test_what_a_node_claims_that_an_agent_wrote_takes_nothing_else_along(ready, 
     assert before[2] and KEPT_TAINT in str(before[1])
     wait_for(lambda: {f"NodeState {name}" for name in fleet.nodes} <= set(written_by_agents(fleet)), 60, "the agents to have written what is taken back")
     forget_taken_back(fleet)
-    ready.delete("penstocks", "simulated", "--timeout=60s")
-    ready.delete("clusterpolicies", "cluster-policy", "--timeout=120s")
+    ready.delete("penstocks", "simulated")
+    ready.delete("clusterpolicies", "cluster-policy")
     wait_for(lambda: any("what agents wrote to 5 nodes (counted, n1, n2, n3, n4)" in message for message in taken_back(fleet)), 60, "the Event about the other nodes",
              lambda: taken_back(fleet))
     assert said() == before
@@ -487,11 +487,11 @@ def test_a_device_config_serves_amds_gpus_alone_and_beside_a_cluster_policy(oper
     wait_for(lambda: (agents(), amounts(), operator.policy()["status"]["nodes"]["byState"]) ==
              (("ClusterPolicy", len(fleet.nodes)), {"n4": len(amd.minors)}, {"ready": len(fleet.nodes)}), 60,
              "the agents of all nodes, and AMD's GPUs", lambda: (agents(), amounts(), shown()))
-    operator.delete("clusterpolicies", "cluster-policy", "--timeout=120s")
+    operator.delete("clusterpolicies", "cluster-policy")
     wait_for(lambda: is_ready() and agents()[1] == 1, 120, "the agents of the other nodes to end", lambda: (agents(), shown()))
 
-    operator.delete("penstocks", "simulated", "--wait=false")
-    operator.delete(AMD, "gpus", "--timeout=120s")
+    fleet.cluster.api.delete("penstocks", "simulated")
+    operator.delete(AMD, "gpus")
     assert not fleet.kubectl("get", "daemonset,configmap,service", *SELECTED).stdout
     wait_for(lambda: not amounts(), 60, "the Node objects to have no GPUs", amounts)
     found = fleet.get(AMD, "elsewhere")
