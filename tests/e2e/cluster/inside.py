@@ -100,8 +100,12 @@ def kill(home: Path, name: str, number: int):
         wait_until(lambda: not Path(f"/proc/{pid}").exists(), 60, f"{name} to die")
 
 
+# The daemons are written in Go, and here processors are scarcer than memory: several threads each would mostly search for work and wake each other.
+OF_DAEMONS = {"GOGC": "400", "GOMAXPROCS": "1"}
+
+
 def run_daemon(home: Path, name: str, *command):
-    define(home, name, list(command))
+    define(home, name, list(command), OF_DAEMONS)
     start(home, name)
 
 
@@ -270,7 +274,6 @@ def ready(api: Api, nodes: int) -> bool:
 def enter_environment(directory: Path, parts: Parts):
     os.environ["KUBECONFIG"] = f"{directory}/pki/admin.kubeconfig"
     os.environ["PATH"] = f"{parts.path}:{os.environ['PATH']}"
-    os.environ.setdefault("GOGC", "400")  # the daemons are written in Go, and here processors are scarcer than memory
 
 
 def become_host(directory: Path, nodes: int):
