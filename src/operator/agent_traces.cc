@@ -27,7 +27,7 @@ using protocol::kube::WorkQueue;
 namespace {
 
 // Names that agents have (src/adapter/cluster). A manager's name is chosen by who writes, and only
-// what this one alone owns goes.
+// what these and the operator's alone own goes.
 constexpr std::string_view kLabelsManager = "penstock-labels",
                            kConditionManager = "penstock-condition",
                            kClientsManager = "penstock-clients", kPaused = "paused-for-",
@@ -84,8 +84,12 @@ NodeTrace TraceOn(const Json& node) {
     trace.condition |=
         TextAt(entry, "/manager") == kConditionManager && TextAt(entry, "/subresource") == "status";
   trace.marks = protocol::kube::OwnedAlone(
-      node, protocol::kube::MayBeTakenBack,
-      [](const std::string& manager) { return manager == kLabelsManager; });
+      node,
+      [](const Json& entry) {
+        return TextAt(entry, "/manager") == kLabelsManager && protocol::kube::MayBeTakenBack(entry);
+      },
+      // What both own, the operator has left to the agents.
+      [](const std::string& manager) { return manager == kLabelsManager || manager == kManager; });
   trace.marks.labels.merge(ClientLabelsOf(node));
   return trace;
 }

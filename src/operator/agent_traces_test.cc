@@ -243,6 +243,17 @@ TEST(TraceOn, CountsNobodyElsesFields) {
   EXPECT_FALSE(TraceOn({{"metadata", {{"managedFields", "none"}}}}).any());
 }
 
+TEST(TraceOn, WhatAgentAndOperatorOwnGoes) {
+  json node = By("penstock-labels", "Apply", "",
+                 {{"f:metadata", {{"f:labels", {{"f:nvidia.com/gpu.count", json::object()}}}}}});
+  json& entries = node["metadata"]["managedFields"];
+  entries.push_back(entries[0]);
+  entries[1]["manager"] = "penstock-operator";
+  EXPECT_TRUE(TraceOn(node).any());
+  entries[1]["manager"] = "kubectl-label";
+  EXPECT_FALSE(TraceOn(node).any());
+}
+
 TEST(TraceOn, CountsNothingThatMayBeAnotherOnes) {
   const json label = {{"f:labels", {{"f:nvidia.com/gpu.count", json::object()}}}};
   const auto with = [&label](const json& spec) {

@@ -230,6 +230,25 @@ TEST_F(PolicyEvents, AFinalizerThatTheServerDoesNotLetGoIsSaid) {
                                 HasSubstr("PATCH " + std::string(kPolicyPath)))));
 }
 
+TEST_F(PolicyEvents, AFinalizerThatTheServerDoesNotTakeHoldsNoStatus) {
+  api_.Fail({.status = 422, .times = -1, .method = "PATCH", .path = kPolicyPath});
+  api_.Merge(kPolicyPath, {{"metadata", {{"finalizers", json::array()}}}});
+  executor_.Advance(5s);
+  EXPECT_THAT(EventsOfPolicy("FinalizerNotWritten"),
+              ElementsAre(HasSubstr("whose deletion then does not wait")));
+  api_.ForgetCalls();
+  Change({{"gds", {{"enabled", true}}}});
+  const auto tries = [this](const std::string& path) {
+    return std::ranges::count_if(api_.calls(), [&path](const ApiCall& call) {
+      return call.method == "PATCH" && call.path == path;
+    });
+  };
+  executor_.Advance(1min);
+  EXPECT_GT(tries(std::string(kPolicyPath) + "/status"), 0);
+  EXPECT_GT(tries(kPolicyPath), 0);
+  EXPECT_LT(tries(kPolicyPath), 10);
+}
+
 TEST_F(PolicyEvents, AnObjectThatIsNotServedSaysSoOnce) {
   api_.Put(
       "/apis/nvidia.com/v1alpha1/gpuclusters/claims",

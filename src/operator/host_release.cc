@@ -101,8 +101,8 @@ HostRelease::HostRelease(protocol::kube::Api& api, std::string namespace_name, C
 HostRelease::~HostRelease() = default;
 
 void HostRelease::Want(std::optional<std::int64_t> agents) {
-  if (std::exchange(state_->wanted, true)) return;
-  state_->agents = agents;
+  state_->wanted = true;
+  if (!state_->agents && !begun()) state_->agents = agents;
 }
 
 void HostRelease::Forget() {
@@ -110,6 +110,7 @@ void HostRelease::Forget() {
   state.End();
   state.wanted = state.over = state.needed = state.complete = false;
   state.since.reset();
+  state.agents.reset();
   state.ready = state.of = 0;
   state.why_not.clear();
 }

@@ -26,8 +26,9 @@ class HostRelease {
   HostRelease(protocol::kube::Api& api, std::string namespace_name, Callbacks callbacks);
   ~HostRelease();
 
-  /// Nothing is wanted any more, and `agents` nodes had an agent; empty: their DaemonSet is gone,
-  /// so that it is not known. Does nothing where that was said.
+  /// Nothing is wanted any more, and `agents` nodes had an agent; empty: that is not known, since
+  /// their DaemonSet is gone, or not seen yet. What is known first counts, and nothing once it has
+  /// begun.
   void Want(std::optional<std::int64_t> agents);
   void Forget();  ///< a policy is in force again
   bool wanted() const;

@@ -108,7 +108,8 @@ TEST(NodeMarks, WhatIsOursIsInTheManagedFields) {
   auto& fields = node["metadata"]["managedFields"];
   fields = {EntryOf("penstock-operator", {"x/deploy.a", "x/present", "x/gone"})};
   EXPECT_THAT(excess(), ElementsAre("x/deploy.a", "x/present"));
-  fields = {EntryOf("penstock-operator", {"x/deploy.a", "x/present", "nvidia.com/other"}, "Update")};
+  fields = {
+      EntryOf("penstock-operator", {"x/deploy.a", "x/present", "nvidia.com/other"}, "Update")};
   EXPECT_THAT(excess(), ElementsAre("x/deploy.a", "x/present"));
   fields.push_back(EntryOf("kubectl-label", {"x/present"}, "Update"));
   EXPECT_THAT(excess(), ElementsAre("x/deploy.a"));

@@ -283,8 +283,7 @@ struct Operator::State {
       };
       if (!known_spec && std::ranges::any_of(policies, is_held)) known_spec.emplace();
     }
-    const AgentsState agents = AgentsOf(FindSet(kAgentName));
-    if (known_spec) hosts.Want(agents.exists ? std::optional(agents.desired) : std::nullopt);
+    if (known_spec) WantHosts();
     // As long as pods of ours are to start there.
     namespace_labels.clear();
     if (known_spec && !hosts.over()) namespace_labels = PrivilegedLabels(*known_spec);
@@ -299,10 +298,16 @@ struct Operator::State {
 
   /// What agents left goes once they have ended: what is on the hosts by pods of ours there, then
   /// what is in the API server, also of nodes that do not respond.
+  void WantHosts() {
+    const AgentsState agents = AgentsOf(FindSet(kAgentName));
+    hosts.Want(agents.exists ? std::optional(agents.desired) : std::nullopt);
+  }
+
   void WatchHosts() {
     if (!hosts.wanted()) return;
     if (!hosts.begun()) {
       if (!ObjectsAreKnown()) return;
+      WantHosts();
       auto objects = HostReleaseOf(*known_spec, options.installation);
       // What cannot be made of the spec was not made before.
       hosts.Begin(objects.ok() ? *std::move(objects) : std::vector<WantedObject>());

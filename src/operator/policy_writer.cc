@@ -36,6 +36,8 @@ constexpr base::Duration kMade = 10min;
 /// Between two Events about a status that is refused: of the same cause (a server keeps an Event
 /// for an hour), and of different ones.
 constexpr base::Duration kRefusalSaidAgain = 30min, kRefusalsSpacing = 1min;
+constexpr base::Duration kRefusedAgain = 10s;  // between two attempts to write a finalizer
+constexpr char kFinalizerNotWritten[] = "FinalizerNotWritten";  // reason of the Event
 constexpr std::size_t kHolding = 1;  // what is written with the finalizer, which is always the same
 
 /// With the version, no finalizer is lost that another client has written meanwhile.
@@ -113,12 +115,25 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
       return TakeBack(key, *policy, done);
     }
     if (callbacks.holds(*policy) && !HasFinalizer(*policy, kFinalizer)) {
-      const auto until = repeated.WaitsUntil(key, kHolding, Now());
+      const base::TimePoint now = Now();
+      const auto until = FinalizerWaitsUntil(key, now);
       if (!until) return SetFinalizer(key, *policy, true, done);
-      queue->AddAfter(key, *until - Now());
+      queue->AddAfter(key, *until - now);
     }
     ReportState(key, *policy);
     WriteStatus(key, *policy, callbacks.status(*policy, AsWritten(key, *policy), MetaTime()), done);
+  }
+
+  /// Where others remove it, or the server has refused it: the status is written meanwhile.
+  std::optional<base::TimePoint> FinalizerWaitsUntil(const std::string& key,
+                                                     base::TimePoint now) const {
+    if (const auto until = repeated.WaitsUntil(key, kHolding, now)) return until;
+    const auto refusals = refused.find(key);
+    if (refusals == refused.end()) return std::nullopt;
+    const auto refusal = refusals->second.find(kFinalizerNotWritten);
+    if (refusal == refusals->second.end()) return std::nullopt;
+    const base::TimePoint until = refusal->second.at + kRefusedAgain;
+    return until > now ? std::optional(until) : std::nullopt;
   }
 
   /// Unless another program may remove the finalizer again.
@@ -184,7 +199,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
           if (answer.ok() && wanted) self.Held(key, about, answer);
           if (answer.ok() && !wanted) self.repeated.Forget(key);
           if (!answer.ok() && answer.error().code() != Code::kAborted) self.tried.erase(key);
-          self.ReportRefusal(key, "FinalizerNotWritten",
+          self.ReportRefusal(key, kFinalizerNotWritten,
                              (wanted ? "the finalizer " + std::string(kFinalizer) +
                                            " on this object, whose deletion then does not wait "
                                            "until everything is taken back,"
@@ -316,10 +331,14 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
         protocol::kube::NamesMissingRule(why) || protocol::kube::NamesUncalledWebhook(why);
     if (!may_pass && !protocol::kube::ReconcileLoop::IsRefusal(answer.error().code())) return;
     Refused& known = refusals[reason];
+    known.at = Now();
     if (!may_pass) known.since.reset();
     if (may_pass && !known.since) known.since = Now();
     if (may_pass && Now() - *known.since < protocol::kube::kRolesAreKnown) return;
-    const base::Duration spacing = known.why == why ? kRefusalSaidAgain : kRefusalsSpacing;
+    // A webhook that cannot be called may be said with another port each time.
+    const bool is_same = known.why == why || (protocol::kube::NamesUncalledWebhook(known.why) &&
+                                              protocol::kube::NamesUncalledWebhook(why));
+    const base::Duration spacing = is_same ? kRefusalSaidAgain : kRefusalsSpacing;
     if (!known.why.empty() && Now() - known.said < spacing) return;
     known.why = why;
     known.said = Now();
@@ -404,7 +423,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
   std::map<std::string, std::string> uids;      // of the policies with these keys
   struct Refused {
     std::optional<base::TimePoint> since;  // of what may be over soon
-    base::TimePoint said{};
+    base::TimePoint at{}, said{};
     std::string why;  // as last said
   };
   std::map<std::string, std::map<std::string, Refused>> refused;  // writes, by reasons of Events

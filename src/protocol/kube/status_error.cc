@@ -153,7 +153,10 @@ bool NamesMissingRule(std::string_view message) {
 }
 
 bool NamesUncalledWebhook(std::string_view message) {
-  return message.find("failed calling webhook") != std::string_view::npos;
+  const auto mentions = [message](std::string_view text) {
+    return message.find(text) != std::string_view::npos;
+  };
+  return mentions("failed calling webhook") || mentions("conversion webhook for ");
 }
 
 // "uid mismatch" and "UID in precondition" are conflicts; an apply or a patch that would change the

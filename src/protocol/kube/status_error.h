@@ -19,9 +19,10 @@ base::Error StatusError(int status, std::string_view body, const ApiCall& call);
 /// Whether it is the message of a refusal by RBAC (StatusError). A server that has just started
 /// refuses so until it has read its roles and bindings.
 bool NamesMissingRule(std::string_view message);
-/// Whether it is the message about an admission webhook that the server cannot call, and without
-/// which it takes no write. Kubernetes: apiserver/pkg/admission/plugin/webhook/errors,
-/// ToStatusErr and the callers of NewErrCallingWebhook.
+/// Whether it is the message about a webhook that the server cannot call, and without which it
+/// takes no write. Kubernetes: apiserver/pkg/admission/plugin/webhook ("failed calling webhook"),
+/// apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go ("conversion webhook
+/// for").
 bool NamesUncalledWebhook(std::string_view message);
 /// A server has read its roles after some 20 s, and what it refused then is tried again within a
 /// minute (Informer, ReconcileLoop after its first refusals, WorkQueue): what it refuses after this

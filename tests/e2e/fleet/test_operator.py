@@ -1,5 +1,6 @@
 """The operator on four nodes: from a ClusterPolicy, as people have it, to GPUs, and from a DeviceConfig to AMD's; what it writes, and what it takes back."""
 import contextlib
+import functools
 import json
 import re
 import sys
@@ -338,6 +339,8 @@ def test_deleted_policies_leave_nothing_of_the_operator(ready, fleet):
     fleet.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "holder", "labels": {"app": "holder"}}, "spec": pod_on("n1", "exec sleep 25")})
     fleet.wait_held("holder")
     wait_for(lambda: all(files_of_agents(node) for node in fleet.nodes.values()) and written_by_agents(fleet), 60, "the agents to have written what is taken back")
+    # Without the driver root of "simulated", an agent would find no devices, and remove their specifications.
+    fleet.cluster.api.delete("clusterpolicies", "cluster-policy")
     ready.delete("penstocks", "simulated")
     ready.delete("clusterpolicies", "cluster-policy")
     assert not fleet.kubectl("get", "daemonset,configmap,service", *SELECTED).stdout
@@ -406,7 +409,8 @@ def counted(fleet):
 
 
 def test_what_a_node_claims_that_the_operator_wrote_stays_as_it_is_labelled(ready, fleet):
-    with node_that_claims(fleet, "labelled", RESERVED, "penstock-operator") as name:
+    deep = functools.reduce(lambda inner, _: {"f:more": inner}, range(300), {})  # the watch of all Nodes shows it
+    with node_that_claims(fleet, "labelled", {**RESERVED, "f:status": deep}, "penstock-operator") as name:
         taints = fleet.get("node", name)["spec"]["taints"]
         for value, driver in (("true", "true"), ("false", None)):
             fleet.kubectl("label", "node", name, "feature.node.kubernetes.io/pci-10de.present=true", f"nvidia.com/gpu.deploy.operands={value}", "--overwrite")
