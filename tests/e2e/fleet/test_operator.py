@@ -411,7 +411,9 @@ def counted(fleet):
 def test_what_a_node_claims_that_the_operator_wrote_stays_as_it_is_labelled(ready, fleet):
     deep = functools.reduce(lambda inner, _: {"f:more": inner}, range(300), {})  # the watch of all Nodes shows it
     with node_that_claims(fleet, "labelled", {**RESERVED, "f:status": deep}, "penstock-operator") as name:
-        taints = fleet.get("node", name)["spec"]["taints"]
+        node = fleet.get("node", name)
+        assert json.dumps(node["metadata"]["managedFields"]).count("f:more") == 300
+        taints = node["spec"]["taints"]
         for value, driver in (("true", "true"), ("false", None)):
             fleet.kubectl("label", "node", name, "feature.node.kubernetes.io/pci-10de.present=true", f"nvidia.com/gpu.deploy.operands={value}", "--overwrite")
             wait_for(lambda driver=driver: fleet.labels(name).get("nvidia.com/gpu.deploy.driver") == driver, 60, "the operator to act", lambda: fleet.labels(name))
