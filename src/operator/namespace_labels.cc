@@ -32,7 +32,7 @@ struct NamespaceLabels::State : std::enable_shared_from_this<State> {
     if (!found.ok()) return End(found.error());
     const NodeMarksPlan plan{.labels = wanted};
     const Texts there = TextsAt(*found, "/metadata/labels");
-    bool same = ExcessOf(*found, plan).empty();
+    bool same = !AppliedMore(*found, plan);
     for (const auto& [key, value] : wanted) {
       const auto label = there.find(key);
       same &= label != there.end() && label->second == value;

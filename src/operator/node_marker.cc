@@ -23,7 +23,6 @@ namespace penstock::cluster {
 using protocol::kube::ApiCall;
 using protocol::kube::ApiResponse;
 using protocol::kube::Informer;
-using protocol::kube::OwnedKeys;
 using protocol::kube::WorkQueue;
 using namespace std::chrono_literals;
 
@@ -141,8 +140,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
     if (!informer->Learn(node)) return queue->AddAfter(name, kLeftOpen);
     const NodeMarksPlan plan = PlanFor(name, *informer->Find("", name));
     if (plan.differs || by != decisions) return queue->Add(name);
-    if (plan.doubtful && !ExcessOf(node, plan, keys).empty())
-      return queue->AddAfter(name, kLeftOpen);
+    if (plan.doubtful && IsLeft(node, plan)) return queue->AddAfter(name, kLeftOpen);
     Settled(name);
   }
 
@@ -150,6 +148,11 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
     if (!nodes.contains(name)) return;  // deleted while the answer was on its way
     ForgetProblem(name);
     if (settled.insert(name).second && settled.size() == nodes.size()) callbacks.changed();
+  }
+
+  /// Whether a Node (whole) has something of ours that is not wanted.
+  bool IsLeft(const Json& node, const NodeMarksPlan& plan) const {
+    return (MayBeApplied(plan) && AppliedMore(node, plan)) || !ExcessOf(node, plan, keys).empty();
   }
 
   /// Unless another program may take back what was written.
@@ -189,25 +192,25 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
 
   void Look(const std::string& name, const Done& done) {
     api.Do(protocol::kube::Get(kNodes, "", name),
-           base::IfAlive(
-               this, [name, done, by = decisions](State& self, const Result<ApiResponse>& answer) {
-                 const auto node = protocol::kube::Parse(answer);
-                 if (!node.ok()) return self.Failed(name, node.error(), done);
-                 const NodeMarksPlan plan = self.PlanFor(name, ReducedNode(*node, self.keys));
-                 const OwnedKeys excess = ExcessOf(*node, plan, self.keys);
-                 if (!excess.empty() || (plan.differs && !MayBeApplied(plan)))
-                   return self.Write(
-                       name, plan,
-                       protocol::kube::Patch(kNodes, "", name, protocol::kube::kMergePatch,
-                                             MarksPatch(*node, plan, excess), kManager),
-                       done);
-                 if (plan.differs)
-                   return self.Write(
-                       name, plan,
-                       ApplyCall(*node, plan, TextAt(*node, "/metadata/resourceVersion")), done);
-                 self.Answered(name, *node, by);
-                 done({});
-               }));
+           base::IfAlive(this, [name, done, by = decisions](State& self,
+                                                            const Result<ApiResponse>& answer) {
+             const auto node = protocol::kube::Parse(answer);
+             if (!node.ok()) return self.Failed(name, node.error(), done);
+             const NodeMarksPlan plan = self.PlanFor(name, ReducedNode(*node, self.keys));
+             if (MayBeApplied(plan) && (plan.differs || AppliedMore(*node, plan)))
+               return self.Write(name, plan,
+                                 ApplyCall(*node, plan, TextAt(*node, "/metadata/resourceVersion")),
+                                 done);
+             if (plan.differs || self.IsLeft(*node, plan))
+               return self.Write(
+                   name, plan,
+                   protocol::kube::Patch(kNodes, "", name, protocol::kube::kMergePatch,
+                                         MarksPatch(*node, plan, ExcessOf(*node, plan, self.keys)),
+                                         kManager),
+                   done);
+             self.Answered(name, *node, by);
+             done({});
+           }));
   }
 
   void Write(const std::string& name, const NodeMarksPlan& plan, ApiCall call, const Done& done) {

@@ -48,7 +48,7 @@ Texts Applicable(const Texts& wanted, const Texts& there, const Texts& usual, No
   for (const auto& [key, value] : wanted) {
     const auto found = there.find(key);
     const bool empty = found == there.end() || found->second.empty();
-    const bool differs = empty || found->second != value;
+    const bool differs = found == there.end() || found->second != value;
     if (!empty && differs && found->second != ValueIn(usual, key)) continue;
     applied[key] = value;
     plan.differs |= differs;
@@ -107,16 +107,18 @@ void AddDifferent(const Texts& wanted, const Texts& there, const char* map, Json
 
 bool MarkKeys::Contains(const MarkKeys& other) const {
   return std::ranges::includes(labels, other.labels) &&
-         std::ranges::includes(annotations, other.annotations);
+         std::ranges::includes(annotations, other.annotations) &&
+         std::ranges::includes(written, other.written);
 }
 
 void MarkKeys::Add(const MarkKeys& other) {
   labels.insert(other.labels.begin(), other.labels.end());
   annotations.insert(other.annotations.begin(), other.annotations.end());
+  written.insert(other.written.begin(), other.written.end());
 }
 
 MarkKeys KeysOf(const api::PenstockSpec& spec) {
-  MarkKeys keys{OwnLabels(spec), OwnAnnotations(spec)};
+  MarkKeys keys{OwnLabels(spec), OwnAnnotations(spec), OwnLabels(spec)};
   for (const std::string& key : api::compat::DeviceLabels()) keys.labels.insert(key);
   for (const auto& mark : api::compat::ConditionalMarks()) keys.labels.insert(mark.needed);
   if (!spec.marks.opt_out_label.empty()) keys.labels.insert(spec.marks.opt_out_label);
@@ -131,7 +133,7 @@ Json ReducedNode(const Json& node, const MarkKeys& keys) {
         {"labels", Selected(TextsAt(node, "/metadata/labels"), keys.labels)},
         {"annotations", Selected(TextsAt(node, "/metadata/annotations"), keys.annotations)}}}};
   const auto claims_more = [&keys](const Json& entry) {
-    return IsApplyOfMarks(entry) && !protocol::kube::HasOnlyMarks(entry, keys.labels);
+    return IsApplyOfMarks(entry) && !protocol::kube::HasOnlyMarks(entry, keys.written);
   };
   if (std::ranges::any_of(ListAt(node, "/metadata/managedFields"), claims_more))
     reduced[kClaimed] = true;
@@ -167,24 +169,33 @@ NodeMarksPlan PlanMarks(const Json& node, const api::PenstockSpec& spec, MarkFac
   return plan;
 }
 
-OwnedKeys ExcessOf(const Json& object, const NodeMarksPlan& plan) {
-  OwnedKeys excess = protocol::kube::OwnedAlone(object, IsApplyOfMarks, IsOurs);
-  for (const auto& [key, value] : plan.labels) excess.labels.erase(key);
-  for (const auto& [key, value] : plan.annotations) excess.annotations.erase(key);
-  return excess;
+bool AppliedMore(const Json& object, const NodeMarksPlan& plan) {
+  const auto lacks = [](const Json& entry, const char* map, const Texts& wanted) {
+    const Json* fields = Find(entry, std::string("/fieldsV1/f:metadata/f:") + map);
+    if (fields == nullptr || !fields->is_object()) return false;
+    for (const auto& [key, none] : fields->items())
+      if (key.starts_with("f:") && !wanted.contains(key.substr(2))) return true;
+    return false;
+  };
+  return std::ranges::any_of(ListAt(object, "/metadata/managedFields"), [&](const Json& entry) {
+    return IsApplyOfMarks(entry) &&
+           (lacks(entry, "labels", plan.labels) || lacks(entry, "annotations", plan.annotations));
+  });
 }
 
 OwnedKeys ExcessOf(const Json& node, const NodeMarksPlan& plan, const MarkKeys& keys) {
-  OwnedKeys excess = ExcessOf(node, plan);
+  OwnedKeys excess = protocol::kube::OwnedAlone(node, IsApplyOfMarks, IsOurs);
   std::erase_if(excess.labels, [&keys](const std::string& key) {
-    return !protocol::kube::MayBeANodes(key) && !keys.labels.contains(key);
+    return !protocol::kube::MayBeANodes(key) && !keys.written.contains(key);
   });
-  const OwnedKeys all = protocol::kube::OwnedAlone(node, IsOfObject, IsOurs);
-  for (const std::string& key : all.labels)
-    if (keys.labels.contains(key) && !plan.labels.contains(key)) excess.labels.insert(key);
-  for (const std::string& key : all.annotations)
-    if (keys.annotations.contains(key) && !plan.annotations.contains(key))
-      excess.annotations.insert(key);
+  OwnedKeys all = protocol::kube::OwnedAlone(node, IsOfObject, IsOurs);
+  std::erase_if(all.labels, [&](const std::string& key) { return !keys.written.contains(key); });
+  std::erase_if(all.annotations,
+                [&](const std::string& key) { return !keys.annotations.contains(key); });
+  excess.labels.merge(all.labels);
+  excess.annotations.merge(all.annotations);
+  for (const auto& [key, value] : plan.labels) excess.labels.erase(key);
+  for (const auto& [key, value] : plan.annotations) excess.annotations.erase(key);
   return excess;
 }
 

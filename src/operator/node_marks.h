@@ -14,10 +14,10 @@ namespace penstock::cluster {
 
 using Texts = std::map<std::string, std::string>;
 
-/// The keys of labels and annotations that matter to the operator: of its own and of those that
-/// decide about them.
+/// The keys of labels and annotations that matter to the operator: of its own, of which the labels
+/// are `written`, and of those that decide about them.
 struct MarkKeys {
-  std::set<std::string> labels, annotations;
+  std::set<std::string> labels, annotations, written;
   bool operator==(const MarkKeys&) const = default;
   bool Contains(const MarkKeys& other) const;
   void Add(const MarkKeys& other);
@@ -52,11 +52,11 @@ struct MarkFacts {
 /// it may get another.
 NodeMarksPlan PlanMarks(const nlohmann::json& node, const api::PenstockSpec& spec, MarkFacts facts);
 
-/// What an object (whole, with managed fields) has by an apply of the operator alone, and the plan
-/// lacks.
-protocol::kube::OwnedKeys ExcessOf(const nlohmann::json& object, const NodeMarksPlan& plan);
-/// Of a Node: but for labels that its own credentials may not change, and are not among `keys`;
-/// and what the operator has of these by a patch.
+/// Whether an object (whole, with managed fields) has something that the operator has applied, and
+/// the plan lacks. The next apply gives it up: it goes where no other manager owns it.
+bool AppliedMore(const nlohmann::json& object, const NodeMarksPlan& plan);
+/// What a Node has of the operator alone, and the plan lacks: by an apply, but for labels that the
+/// node's own credentials may not change and that are not written; and of `keys` by a patch.
 protocol::kube::OwnedKeys ExcessOf(const nlohmann::json& node, const NodeMarksPlan& plan,
                                    const MarkKeys& keys);
 

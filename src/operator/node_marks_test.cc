@@ -127,9 +127,33 @@ TEST(NodeMarks, WhatANodeMayNotChangeIsOnlyOursIfThePolicyNamesIt) {
   const auto plan = PlanMarks(node, spec, {.wanted = false});
   EXPECT_THAT(ExcessOf(node, plan, KeysOf(spec)).labels, ElementsAre("x/deploy.a"));
   EXPECT_FALSE(MayBeAppliedTo(node, spec));
+  spec.marks.opt_out_label = kRole;
+  EXPECT_THAT(ExcessOf(node, plan, KeysOf(spec)).labels, ElementsAre("x/deploy.a"))
+      << "the operator reads it";
+  EXPECT_FALSE(MayBeAppliedTo(node, spec));
   spec.marks.labels[kRole] = "true";
   EXPECT_THAT(ExcessOf(node, plan, KeysOf(spec)).labels, ElementsAre(kRole, "x/deploy.a"));
   EXPECT_TRUE(MayBeAppliedTo(node, spec));
+}
+
+TEST(NodeMarks, WhatOthersOwnTooIsGivenUpByAnApply) {
+  json node = NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}, {"x/deploy.operands", "false"}});
+  node["metadata"]["managedFields"] = {EntryOf("penstock-operator", {"x/deploy.a"}),
+                                       EntryOf("gitops", {"x/deploy.a"})};
+  const auto plan = PlanMarks(node, MarksSpec(), {});
+  EXPECT_TRUE(AppliedMore(node, plan));
+  EXPECT_TRUE(ExcessOf(node, plan, KeysOf(MarksSpec())).empty());
+}
+
+TEST(NodeMarks, AnEmptyValueThatIsWantedDoesNotDiffer) {
+  auto spec = MarksSpec();
+  spec.marks = {};
+  spec.marks.present_label = "x/present";
+  spec.marks.labels = {{"node-role.kubernetes.io/gpu", ""}};
+  json node = NodeWith({{kFound, "true"}, {"x/present", "true"}});
+  EXPECT_TRUE(PlanMarks(node, spec, {}).differs);
+  node["metadata"]["labels"]["node-role.kubernetes.io/gpu"] = "";
+  EXPECT_FALSE(PlanMarks(node, spec, {}).differs);
 }
 
 TEST(NodeMarks, WhereAnApplyCouldTakeMoreNoneIsMade) {

@@ -298,7 +298,7 @@ TEST_F(OperatorTest, ALabelThatAUserTakesBackAFewTimesIsAProblemForHalfAMinute) 
   EXPECT_EQ(Condition("Ready")["reason"], "ReconcileFailed");
   EXPECT_THAT(Condition("Error")["message"].get<std::string>(),
               testing::HasSubstr("get -o yaml node n1 --show-managed-fields"));
-  executor_.Advance(33s);
+  executor_.Advance(36s);
   EXPECT_EQ(State(), "ready") << At(kPolicy)["status"].dump(1);
 }
 

@@ -43,7 +43,7 @@ std::optional<base::TimePoint> RepeatedWrites::ContestedUntil(const std::string&
   const auto found = writes_.find(name);
   if (found == writes_.end() || found->second.times <= kUsual) return std::nullopt;
   const Write& write = found->second;
-  const base::TimePoint until = write.at + std::max(kDoubted, DelayAfter(write.times));
+  const base::TimePoint until = write.at + DelayAfter(write.times) + kDoubted;
   if (until <= now) return std::nullopt;
   return until;
 }

@@ -25,7 +25,7 @@ class RepeatedWrites {
                                             base::TimePoint now) const;
 
   /// Until when it counts as an object that another program changes: after a write that had to
-  /// wait, as long as the next one would, and at least half a minute. Empty: it does not.
+  /// wait, half a minute longer than the next one would. Empty: it does not.
   std::optional<base::TimePoint> ContestedUntil(const std::string& name, base::TimePoint now) const;
   std::map<std::string, base::TimePoint> Contested(base::TimePoint now) const;  ///< by name
 

@@ -58,8 +58,8 @@ TEST(RepeatedWrites, AreContestedUntilTheyHaveStayed) {
     repeated.Wrote("n1", 7, now);
     all.push_back(contested());
   }
-  EXPECT_THAT(all, ElementsAre(30s, 30s, 30s, 30s, 32s, 64s, 128s, 256s));
-  now += 255s;
+  EXPECT_THAT(all, ElementsAre(32s, 34s, 38s, 46s, 62s, 94s, 158s, 286s));
+  now += 285s;
   EXPECT_THAT(repeated.Contested(now), ElementsAre(testing::Key("n1")));
   now += 1s;
   EXPECT_EQ(contested(), 0s);

@@ -2,7 +2,9 @@
 #include "protocol/kube/watch.h"
 
 #include <array>
+#include <cstdint>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -35,28 +37,99 @@ Error Malformed(std::string_view what, std::string_view text) {
   return {Code::kDataLoss, std::string(what) + ": " + shown + (text.size() > kShown ? "…" : "")};
 }
 
+/// Builds a document from what nlohmann's parser reads, as that one does itself. Not by a callback
+/// of it: at the end of each object, a parser with one goes through all elements of what the object
+/// is in, and anyone can write a long list.
+class Reader {
+ public:
+  Reader(Json& root, ManagedFields managed_fields)
+      : document_(root, false), leaves_out_(managed_fields == ManagedFields::kLeftOut) {}
+
+  bool null() { return IsLeftOut() || document_.null(); }
+  bool boolean(bool value) { return IsLeftOut() || document_.boolean(value); }
+  bool number_integer(std::int64_t value) { return IsLeftOut() || document_.number_integer(value); }
+  bool number_unsigned(std::uint64_t value) {
+    return IsLeftOut() || document_.number_unsigned(value);
+  }
+  bool number_float(double value, const std::string& text) {
+    return IsLeftOut() || document_.number_float(value, text);
+  }
+  bool string(std::string& value) { return IsLeftOut() || document_.string(value); }
+  bool binary(Json::binary_t& value) { return IsLeftOut() || document_.binary(value); }
+  bool start_object(std::size_t size) {
+    return Begin([&] { return document_.start_object(size); });
+  }
+  bool start_array(std::size_t size) {
+    return Begin([&] { return document_.start_array(size); });
+  }
+  bool end_object() { return End() || document_.end_object(); }
+  bool end_array() { return End() || document_.end_array(); }
+
+  bool key(std::string& name) {
+    if (left_out_ > 0) return true;
+    if (depth_ > managed_at_) return document_.key(name);
+    const bool begins = name == "managedFields" && in_metadata_[Index(depth_ - 1)];
+    in_metadata_[Index(depth_)] = name == "metadata";
+    managed_at_ = begins ? depth_ : kNowhere;
+    next_is_left_out_ = begins && leaves_out_;
+    return next_is_left_out_ || document_.key(name);
+  }
+
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) {
+    return false;
+  }
+  bool too_deep() const { return too_deep_; }
+
+ private:
+  static std::size_t Index(int depth) { return static_cast<std::size_t>(depth); }
+
+  bool IsLeftOut() { return std::exchange(next_is_left_out_, false) || left_out_ > 0; }
+
+  template <typename InDocument>
+  bool Begin(InDocument begin) {
+    ++depth_;
+    if (IsLeftOut()) {
+      ++left_out_;
+      return true;
+    }
+    if (depth_ <= kMaxDepth) {
+      in_metadata_[Index(depth_)] = false;  // an array has no key
+      return begin();
+    }
+    too_deep_ = depth_ <= managed_at_;
+    if (too_deep_) return false;
+    ++left_out_;
+    return document_.null();
+  }
+
+  /// Whether what ends was left out.
+  bool End() {
+    --depth_;
+    if (left_out_ > 0) {
+      --left_out_;
+      return true;
+    }
+    if (depth_ < managed_at_) managed_at_ = kNowhere;
+    return false;
+  }
+
+  nlohmann::detail::json_sax_dom_parser<Json> document_;
+  const bool leaves_out_;
+  int depth_ = 0;              // objects and arrays that are open
+  int left_out_ = 0;           // of these, so many are left out
+  int managed_at_ = kNowhere;  // what is deeper is inside of managed fields
+  bool next_is_left_out_ = false, too_deep_ = false;
+  // Whether the key that is open at this depth is "metadata".
+  std::array<bool, kMaxDepth + 1> in_metadata_{};
+};
+
 // metadata.managedFields is as large as all the rest, so the parser skips it.
 base::Result<Json> Read(std::string_view text, ManagedFields managed_fields) {
-  bool too_deep = false;
-  int managed_at = kNowhere;  // what is deeper is inside of them
-  // Whether the key that is open at this depth is "metadata".
-  std::array<bool, kMaxDepth + 1> in_metadata{};
-  const auto keep = [&](int depth, Json::parse_event_t event, const Json& parsed) {
-    if (depth > managed_at) return managed_fields == ManagedFields::kKept && depth <= kMaxDepth;
-    if (depth < managed_at) managed_at = kNowhere;
-    too_deep = too_deep || depth > kMaxDepth;
-    if (too_deep) return false;
-    if (event != Json::parse_event_t::key || depth < 1) return true;
-    const std::string& key = parsed.get_ref<const std::string&>();
-    in_metadata[static_cast<std::size_t>(depth)] = key == "metadata";
-    const bool begins = key == "managedFields" && in_metadata[static_cast<std::size_t>(depth) - 1];
-    managed_at = begins ? depth : kNowhere;
-    return !begins || managed_fields == ManagedFields::kKept;
-  };
-  Json value = Json::parse(text.begin(), text.end(), keep, false);
-  if (too_deep) return Malformed("the API server sent JSON that is too deep", text);
-  if (value.is_discarded() || !value.is_object())
-    return Malformed("the API server sent no JSON object", text);
+  Json value;
+  Reader reader(value, managed_fields);
+  const bool is_json = Json::sax_parse(text.begin(), text.end(), &reader);
+  if (reader.too_deep()) return Malformed("the API server sent JSON that is too deep", text);
+  if (!is_json || !value.is_object()) return Malformed("the API server sent no JSON object", text);
   return value;
 }
 

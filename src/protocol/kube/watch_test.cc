@@ -40,6 +40,22 @@ TEST(DecodeEvent, ManagedFieldsAreNeverTooDeep) {
   }
 }
 
+// With a callback, nlohmann's parser takes time by the square of these: minutes.
+TEST(DecodeEvent, ObjectsMayBeWide) {
+  constexpr std::size_t kMany = 200'000;
+  Json fields, list = Json::array();
+  for (std::size_t i = 0; i < kMany; ++i) {
+    fields["f:" + std::to_string(i)] = Json::object();
+    list.push_back(Json::object());
+  }
+  const std::string line = EventWith(fields.dump(), list.dump());
+  EXPECT_FALSE(DecodeEvent(line)->object->at("metadata").contains("managedFields"));
+  const auto event = DecodeEvent(line, {}, ManagedFields::kKept);
+  ASSERT_TRUE(event.ok());
+  EXPECT_EQ(event->object->at("metadata").at("managedFields")[0]["fieldsV1"].size(), kMany);
+  EXPECT_EQ(event->object->at("spec").size(), kMany);
+}
+
 TEST(DecodeEvent, AnythingElseMayBe) {
   for (const ManagedFields fields : {ManagedFields::kLeftOut, ManagedFields::kKept}) {
     EXPECT_TRUE(DecodeEvent(EventWith("{}", Nested(100)), {}, fields).ok());
