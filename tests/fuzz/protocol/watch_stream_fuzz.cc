@@ -61,6 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto page = DecodePage(input, {"/status/images"}); page.ok()) {
     for (const Object& object : page->objects) Require(MetaOf(*object).ok());
   }
+  Require(DecodeEvent(input).ok() == DecodeEvent(input, {}, ManagedFields::kKept).ok());
   Watch(input);
   return 0;
 }
