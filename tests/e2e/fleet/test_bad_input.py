@@ -249,8 +249,8 @@ def test_a_finalizer_that_another_program_removes_is_named_and_written_ever_more
     assert all(pause >= 0.9 * 2 ** i for i, pause in enumerate(pauses[2:])), pauses
     fight.wait_over(ready, lambda: has_finalizer(ready.policy()))
     assert operators() == before
-    ready.delete("penstocks", "simulated", "--timeout=60s")
-    ready.delete("clusterpolicies", "cluster-policy", "--timeout=180s")
+    ready.delete("penstocks", "simulated")
+    ready.delete("clusterpolicies", "cluster-policy")
     left = fleet.kubectl("get", "daemonset,configmap,service", "-n", NAMESPACE, "-l", "app.kubernetes.io/managed-by=penstock-operator", "-o", "name").stdout
     assert not left and not written_by_agents(fleet), (left, written_by_agents(fleet))
 
