@@ -27,7 +27,9 @@ class ServiceManager:
         self.home = home
         self.home.mkdir(exist_ok=True)
         self.groups = groups or Path(tempfile.mkdtemp(prefix="services-", dir=hierarchy()))
-        (home / "groups").write_text(str(self.groups))
+        if groups is None:  # a file that is written again is empty for a moment, and another process reads it
+            (home / "groups").write_text(str(self.groups))
+        assert self.groups.is_absolute(), self.groups  # all empty folders below it are removed at the end
         program = home / "bin/systemctl"
         program.parent.mkdir(exist_ok=True)
         if not program.exists():
