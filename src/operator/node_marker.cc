@@ -87,7 +87,7 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
   }
 
   NodeMarksPlan PlanFor(const std::string& name, const Json& node) const {
-    return PlanMarks(node, spec,
+    return PlanMarks(node, spec, keys,
                      {.wanted = wanted, .has_host_driver = host_drivers.contains(name)});
   }
 

@@ -140,7 +140,8 @@ Json ReducedNode(const Json& node, const MarkKeys& keys) {
   return reduced;
 }
 
-NodeMarksPlan PlanMarks(const Json& node, const api::PenstockSpec& spec, MarkFacts facts) {
+NodeMarksPlan PlanMarks(const Json& node, const api::PenstockSpec& spec, const MarkKeys& keys,
+                        MarkFacts facts) {
   const Texts labels = TextsAt(node, "/metadata/labels");
   const Texts annotations = TextsAt(node, "/metadata/annotations");
   NodeMarksPlan plan;
@@ -164,8 +165,8 @@ NodeMarksPlan PlanMarks(const Json& node, const api::PenstockSpec& spec, MarkFac
   }
   plan.labels = Applicable(wanted_labels, labels, spec.marks.labels, plan);
   plan.annotations = Applicable(wanted_annotations, annotations, {}, plan);
-  plan.doubtful = HasOther(OwnLabels(spec), labels, plan.labels) ||
-                  HasOther(OwnAnnotations(spec), annotations, plan.annotations);
+  plan.doubtful = HasOther(keys.written, labels, plan.labels) ||
+                  HasOther(keys.annotations, annotations, plan.annotations);
   return plan;
 }
 

@@ -49,8 +49,10 @@ struct MarkFacts {
 
 /// A value that others wrote is honoured, unless it is empty. A node that has no devices any more
 /// keeps what it has, and so does one that once had a driver of its host: only a user knows that
-/// it may get another.
-NodeMarksPlan PlanMarks(const nlohmann::json& node, const api::PenstockSpec& spec, MarkFacts facts);
+/// it may get another. `keys`: of this policy, and of those before it, of which something may be
+/// left.
+NodeMarksPlan PlanMarks(const nlohmann::json& node, const api::PenstockSpec& spec,
+                        const MarkKeys& keys, MarkFacts facts);
 
 /// Whether an object (whole, with managed fields) has something that the operator has applied, and
 /// the plan lacks. The next apply gives it up: it goes where no other manager owns it.

@@ -27,8 +27,12 @@ json NodeWith(const json& labels, const json& annotations = json::object()) {
            {{"name", "n1"}, {"uid", "u1"}, {"labels", labels}, {"annotations", annotations}}}};
 }
 
+NodeMarksPlan PlanFor(const json& node, const api::PenstockSpec& spec, MarkFacts facts = {}) {
+  return PlanMarks(node, spec, KeysOf(spec), facts);
+}
+
 TEST(NodeMarks, ANodeWithoutDevicesGetsNothing) {
-  const auto plan = PlanMarks(NodeWith({{"zone", "a"}}), MarksSpec(), {});
+  const auto plan = PlanFor(NodeWith({{"zone", "a"}}), MarksSpec());
   EXPECT_FALSE(plan.has_devices);
   EXPECT_FALSE(plan.differs);
   EXPECT_FALSE(plan.doubtful);
@@ -36,7 +40,7 @@ TEST(NodeMarks, ANodeWithoutDevicesGetsNothing) {
 }
 
 TEST(NodeMarks, ANodeWithDevicesGetsAllInOneWrite) {
-  const auto plan = PlanMarks(NodeWith({{kFound, "true"}}), MarksSpec(), {});
+  const auto plan = PlanFor(NodeWith({{kFound, "true"}}), MarksSpec());
   EXPECT_TRUE(plan.differs);
   EXPECT_THAT(plan.labels, ElementsAre(Pair("x/deploy.a", "true"), Pair("x/deploy.b", "true"),
                                        Pair("x/present", "true")));
@@ -44,35 +48,35 @@ TEST(NodeMarks, ANodeWithDevicesGetsAllInOneWrite) {
 }
 
 TEST(NodeMarks, AValueOfOthersIsHonouredUnlessItIsEmpty) {
-  const auto plan = PlanMarks(
-      NodeWith({{kFound, "true"}, {"x/deploy.a", "paused"}, {"x/deploy.b", ""}}), MarksSpec(), {});
+  const auto plan = PlanFor(
+      NodeWith({{kFound, "true"}, {"x/deploy.a", "paused"}, {"x/deploy.b", ""}}), MarksSpec());
   EXPECT_THAT(plan.labels, ElementsAre(Pair("x/deploy.b", "true"), Pair("x/present", "true")));
 }
 
 TEST(NodeMarks, WhereAllIsThereNothingDiffers) {
-  const auto plan = PlanMarks(
+  const auto plan = PlanFor(
       NodeWith(
           {{kFound, "true"}, {"x/deploy.a", "true"}, {"x/deploy.b", "true"}, {"x/present", "true"}},
           {{"x/upgrade", "true"}}),
-      MarksSpec(), {});
+      MarksSpec());
   EXPECT_FALSE(plan.differs);
   EXPECT_FALSE(plan.doubtful);
 }
 
 TEST(NodeMarks, ALabelThatDisappearsRemovesNothing) {
   const auto plan =
-      PlanMarks(NodeWith({{"x/deploy.a", "true"}, {"x/deploy.b", "true"}}), MarksSpec(), {});
+      PlanFor(NodeWith({{"x/deploy.a", "true"}, {"x/deploy.b", "true"}}), MarksSpec());
   EXPECT_FALSE(plan.has_devices);
   EXPECT_FALSE(plan.differs);
   EXPECT_FALSE(plan.doubtful);
 }
 
 TEST(NodeMarks, ANodeThatOptsOutKeepsOnlyThatItHasDevices) {
-  const auto plan = PlanMarks(NodeWith({{kFound, "true"},
-                                        {"x/deploy.operands", "false"},
-                                        {"x/deploy.a", "true"},
-                                        {"x/present", "true"}}),
-                              MarksSpec(), {});
+  const auto plan = PlanFor(NodeWith({{kFound, "true"},
+                                      {"x/deploy.operands", "false"},
+                                      {"x/deploy.a", "true"},
+                                      {"x/present", "true"}}),
+                            MarksSpec());
   EXPECT_TRUE(plan.opted_out);
   EXPECT_TRUE(plan.doubtful);
   EXPECT_THAT(plan.labels, ElementsAre(Pair("x/present", "true")));
@@ -81,8 +85,7 @@ TEST(NodeMarks, ANodeThatOptsOutKeepsOnlyThatItHasDevices) {
 TEST(NodeMarks, SomeLabelsDependOnOthers) {
   auto spec = MarksSpec();
   spec.node.default_layout = "all-disabled";
-  const auto plan =
-      PlanMarks(NodeWith({{kFound, "true"}, {"nvidia.com/mig.capable", "true"}}), spec, {});
+  const auto plan = PlanFor(NodeWith({{kFound, "true"}, {"nvidia.com/mig.capable", "true"}}), spec);
   EXPECT_EQ(plan.labels.at("nvidia.com/gpu.deploy.mig-manager"), "true");
   EXPECT_EQ(plan.labels.at("nvidia.com/mig.config"), "all-disabled");
 }
@@ -100,7 +103,7 @@ TEST(NodeMarks, WhatIsOursIsInTheManagedFields) {
                         {"x/deploy.a", "true"},
                         {"x/present", "true"},
                         {"nvidia.com/other", "true"}});
-  const auto plan = PlanMarks(node, MarksSpec(), {.wanted = false});
+  const auto plan = PlanFor(node, MarksSpec(), {.wanted = false});
   EXPECT_THAT(plan.labels, IsEmpty());
   EXPECT_TRUE(plan.doubtful);
   const auto excess = [&] { return ExcessOf(node, plan, KeysOf(MarksSpec())).labels; };
@@ -116,7 +119,7 @@ TEST(NodeMarks, WhatIsOursIsInTheManagedFields) {
 }
 
 bool MayBeAppliedTo(const json& node, const api::PenstockSpec& spec) {
-  return MayBeApplied(PlanMarks(ReducedNode(node, KeysOf(spec)), spec, {}));
+  return MayBeApplied(PlanFor(ReducedNode(node, KeysOf(spec)), spec));
 }
 
 TEST(NodeMarks, WhatANodeMayNotChangeIsOnlyOursIfThePolicyNamesIt) {
@@ -124,7 +127,7 @@ TEST(NodeMarks, WhatANodeMayNotChangeIsOnlyOursIfThePolicyNamesIt) {
   auto spec = MarksSpec();
   json node = NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}, {kRole, "true"}});
   node["metadata"]["managedFields"] = {EntryOf("penstock-operator", {"x/deploy.a", kRole})};
-  const auto plan = PlanMarks(node, spec, {.wanted = false});
+  const auto plan = PlanFor(node, spec, {.wanted = false});
   EXPECT_THAT(ExcessOf(node, plan, KeysOf(spec)).labels, ElementsAre("x/deploy.a"));
   EXPECT_FALSE(MayBeAppliedTo(node, spec));
   spec.marks.opt_out_label = kRole;
@@ -140,7 +143,7 @@ TEST(NodeMarks, WhatOthersOwnTooIsGivenUpByAnApply) {
   json node = NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}, {"x/deploy.operands", "false"}});
   node["metadata"]["managedFields"] = {EntryOf("penstock-operator", {"x/deploy.a"}),
                                        EntryOf("gitops", {"x/deploy.a"})};
-  const auto plan = PlanMarks(node, MarksSpec(), {});
+  const auto plan = PlanFor(node, MarksSpec());
   EXPECT_TRUE(AppliedMore(node, plan));
   EXPECT_TRUE(ExcessOf(node, plan, KeysOf(MarksSpec())).empty());
 }
@@ -151,9 +154,9 @@ TEST(NodeMarks, AnEmptyValueThatIsWantedDoesNotDiffer) {
   spec.marks.present_label = "x/present";
   spec.marks.labels = {{"node-role.kubernetes.io/gpu", ""}};
   json node = NodeWith({{kFound, "true"}, {"x/present", "true"}});
-  EXPECT_TRUE(PlanMarks(node, spec, {}).differs);
+  EXPECT_TRUE(PlanFor(node, spec).differs);
   node["metadata"]["labels"]["node-role.kubernetes.io/gpu"] = "";
-  EXPECT_FALSE(PlanMarks(node, spec, {}).differs);
+  EXPECT_FALSE(PlanFor(node, spec).differs);
 }
 
 TEST(NodeMarks, WhereAnApplyCouldTakeMoreNoneIsMade) {
@@ -175,7 +178,7 @@ TEST(NodeMarks, APatchHasWhatDiffersAndWhatGoes) {
   json node = NodeWith({{kFound, "true"}, {"x/deploy.a", "true"}, {"x/deploy.b", ""}},
                        {{"x/upgrade", "true"}});
   node["metadata"]["resourceVersion"] = "7";
-  const auto plan = PlanMarks(node, MarksSpec(), {});
+  const auto plan = PlanFor(node, MarksSpec());
   EXPECT_EQ(MarksPatch(node, plan, {.labels = {"x/old"}, .annotations = {"x/older"}}),
             json({{"metadata",
                    {{"uid", "u1"},
@@ -199,9 +202,17 @@ TEST(NodeMarks, WhatAnotherPolicyAskedForMayBeOurs) {
   const auto keys = KeysOf(none);
   EXPECT_TRUE(keys.labels.contains("nvidia.com/gpu.deploy.driver"));
   EXPECT_TRUE(keys.annotations.contains("nvidia.com/gpu-driver-upgrade-enabled"));
-  const auto plan = PlanMarks(node, none, {});
+  const auto plan = PlanFor(node, none);
   EXPECT_FALSE(plan.differs);
   EXPECT_TRUE(plan.doubtful);
+}
+
+TEST(NodeMarks, WhatAFormerPolicyNamedMayBeOurs) {
+  auto former = MarksSpec();
+  former.marks.labels["x/deploy.gone"] = "true";
+  const json node = NodeWith({{"x/deploy.gone", "true"}});
+  EXPECT_FALSE(PlanMarks(node, MarksSpec(), KeysOf(MarksSpec()), {}).doubtful);
+  EXPECT_TRUE(PlanMarks(node, MarksSpec(), KeysOf(former), {}).doubtful);
 }
 
 }  // namespace

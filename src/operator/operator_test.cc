@@ -264,6 +264,25 @@ TEST_F(OperatorTest, ALabelThatIsTakenBackBeforeTheAnswerAboutItIsWrittenAgain) 
   }
 }
 
+TEST_F(OperatorTest, ALabelThatAPolicyNoLongerNamesGoesAtOnce) {
+  const auto put = [this](const json& labels) {
+    Put(kNative, {{"apiVersion", "penstock.io/v1alpha1"},
+                  {"kind", "Penstock"},
+                  {"metadata", {{"name", "site"}, {"uid", "uid-site"}}},
+                  {"spec", {{"nodeLabels", {{"labels", labels}}}}}});
+    executor_.Advance(3s);
+  };
+  put({{"example.com/pool", "a"}, {"example.com/tier", "1"}});
+  Start();
+  EXPECT_EQ(Label("n1", "example.com/pool"), "a");
+  EXPECT_EQ(Label("n1", "example.com/tier"), "1");
+  put({{"example.com/tier", "1"}});
+  EXPECT_EQ(Label("n1", "example.com/pool"), "(none)");
+  EXPECT_EQ(Label("n1", "example.com/tier"), "1");
+  put(json::object());
+  EXPECT_EQ(Label("n1", "example.com/tier"), "(none)");
+}
+
 TEST_F(OperatorTest, ANodeThatOptsOutBesideAWriteLosesItsLabels) {
   PutPolicy();
   Start();
