@@ -230,7 +230,7 @@ def test_tests_run_without_what_would_download(project):
 
 def test_a_check_that_takes_too_long_ends_its_tests_and_keeps_their_logs(project):
     project.write("tests/words.sh", "echo begun; exec sleep 1000")
-    done = project.check("--limit", "0.5")
+    done = project.check("--limit", "1")
     assert done.returncode == 1
     assert "begun" in (project.folder / "build/check/failed-dev/words.log").read_text()
 

@@ -18,12 +18,13 @@ from inside import cgroup_hierarchies, define, wait_until
 
 GPU = "nvidia.com/gpu"
 BUSYBOX, DEBIAN = "registry.local/busybox:1", "registry.local/debian:1"  # the second one has a C library; neither contains any driver files
+LEAST = 150  # seconds that anything is waited for at least: what takes one on a quiet machine may take a minute beside other clusters
 OPENED, REFUSED = "allowed", "refused"
 
 
 def wait_for(predicate, deadline: float, what: str, details=lambda: "", every: float = 0.1):
     """Polls until the answer is true, and returns it; a command or request that fails meanwhile counts as false. `details` adds text to the failure message.
-    A deadline is far longer than a healthy but busy machine needs, so a timeout indicates a defect and never slowness."""
+    A deadline is far longer than a healthy but busy machine needs, so a timeout indicates a defect and never slowness; it is never below LEAST."""
     def ask():
         try:
             return predicate()
@@ -33,7 +34,7 @@ def wait_for(predicate, deadline: float, what: str, details=lambda: "", every: f
 
     failures: list[str] = []
     try:
-        return wait_until(ask, deadline, what, every)
+        return wait_until(ask, max(deadline, LEAST), what, every)
     except TimeoutError as error:
         pytest.fail("\n".join([str(error), str(details()), *failures[-1:]]))
 

@@ -10,11 +10,13 @@ from actors import BUSYBOX, wait_for
 from api import Api, Watch
 from driver_containers import REPOSITORY, ROOT_OF_DRIVER, BareNode, provide
 from fleet import NAMESPACE, Fleet, merged, pod_on
-from operators import NATIVE, OURS, Operator, running_operator
+from operators import NATIVE, OURS, Operator, cluster_policy, running_operator
 
 OLD, NEW = "535.183.01", "550.54.15"
 BARE = ("n2", "n3", "n4")
 TEAMS = {"n1": "blue", "n2": "blue", "n3": "blue", "n4": "green"}
+SKIP_NODE = "nvidia.com/gpu-driver-upgrade.skip"
+ONE_BY_ONE = {"autoUpgrade": True, "maxParallelUpgrades": 1, "maxUnavailable": "100%"}
 STATE, POOL, OWNER = "nvidia.com/gpu-driver-upgrade-state", "penstock.io/driver-pool", "nvidia.com/gpu-operator.driver.owner"
 SIMULATED = merged(NATIVE, {"spec": {"node": {"paths": {"driverContainerRoot": ROOT_OF_DRIVER}}}})
 ORDER = ["upgrade-required", "cordon-required", "wait-for-jobs-required", "pod-deletion-required", "pod-restart-required", "validation-required",
@@ -35,7 +37,7 @@ def driver(name: str, version: str, team: str, programs: Path, **spec) -> dict:
     return {"apiVersion": "nvidia.com/v1alpha1", "kind": "NVIDIADriver", "metadata": {"name": name}, "spec": {
         "driverType": "gpu", "default": False, "nodeSelector": {"team": team}, **container(version, programs),
         "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}], "resources": {"limits": {"memory": "1Gi"}},
-        "upgradePolicy": {"autoUpgrade": True, "maxParallelUpgrades": 1, "maxUnavailable": "100%"}} | spec}
+        "upgradePolicy": ONE_BY_ONE} | spec}
 
 
 def idle_pod(name: str, node: str) -> dict:
@@ -73,6 +75,14 @@ class Rollout:
 
     def apply(self, name: str, version: str, team: str, **spec):
         self.operator.apply(driver(name, version, team, self.fleet.programs, **spec))
+
+    def begin_again(self):
+        """The driver OLD on the nodes of blue, and NEW on that of green."""
+        self.apply("green", NEW, "green")
+        self.apply("blue", OLD, "blue", upgradePolicy=ONE_BY_ONE | {"maxParallelUpgrades": 2})
+        self.operator.apply(SIMULATED, cluster_policy(driver={"useNvidiaDriverCRD": True}))
+        self.wait_done(n2=f"container {OLD}", n3=f"container {OLD}", n4=f"container {NEW}")
+        self.apply("blue", OLD, "blue")  # from now on one node after the other
 
     def versions(self) -> dict[str, str]:
         """What the agents found."""

@@ -222,6 +222,12 @@ class Fleet(Kubernetes):
         if self.values != (values or {}):
             self.install(values)
 
+    def restart_agents(self):
+        """As `kubectl rollout restart`: new agents take over node by node, with the values of the release. Does not wait for pods."""
+        self.rounds += 1
+        template = {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": str(self.rounds)}}}
+        self.cluster.api.merge("daemonset", RELEASE, {"spec": {"template": template}}, NAMESPACE)
+
     def uninstall(self):
         self.helm("uninstall", RELEASE, "--wait", "--timeout", "120s")
         self.values = None

@@ -27,6 +27,9 @@ NATIVE = {"apiVersion": "penstock.io/v1alpha1", "kind": "Penstock", "metadata": 
     "node": {"paths": {"hostDriverRoot": ACCELERATORS, "sysfsRoot": "/driver-root/sys"}, "labels": {"machineTypeFile": "/driver-root/sys/class/dmi/id/product_name"},
              "health": {"probation": "1s"}, "containers": {"configureEngine": "off"}}}}
 
+# The field daemonsets of a ClusterPolicy: how many agents are replaced at the same time.
+ONE_AT_A_TIME, TWO_AT_ONCE, ALL_AT_ONCE = ({"updateStrategy": "RollingUpdate", "rollingUpdate": {"maxUnavailable": most}} for most in ("1", "2", "100%"))
+
 CHART = ROOT / "deploy/helm/gpu-operator"
 # The chart's own objects: the operator with its rights, and what its agents need. The hooks of an uninstall and the ClusterPolicy are for scenarios that use helm.
 CHART_VALUES = {"penstock": {"image": {"repository": IMAGE.rpartition(":")[0], "tag": IMAGE.rpartition(":")[2], "pullPolicy": "Never"},

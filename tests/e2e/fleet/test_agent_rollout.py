@@ -11,14 +11,13 @@ from api import RequestFailed
 from cluster import CommandFailed
 from driver_containers import write_program
 from fleet import CONFIG_MAP, IMAGE, NAMESPACE, merged
-from operators import NATIVE, cluster_policy, running_operator
+from operators import ALL_AT_ONCE, NATIVE, ONE_AT_A_TIME, TWO_AT_ONCE, cluster_policy, running_operator
 from test_sharing import all_of, sliced
 from test_state import NO_ANSWER, NONE, no_api_server
 from test_upgrade import pods
 
 FAILS, NEXT = (f"localhost/penstock:{tag}" for tag in ("fails", "next"))
 WITH_FAILING = merged(NATIVE, {"spec": {"agent": {"image": FAILS}}})
-ONE_AT_A_TIME, TWO_AT_ONCE, ALL_AT_ONCE = ({"updateStrategy": "RollingUpdate", "rollingUpdate": {"maxUnavailable": most}} for most in ("1", "2", "100%"))
 
 
 @pytest.fixture(scope="module")

@@ -203,6 +203,7 @@ def test_a_kubelet_that_removes_the_container_removes_nothing_but_its_log(instal
     wait_for(lambda: not left(fleet, BROKEN), 60, "nothing to be left", lambda: left(fleet, BROKEN))
 
 
+@pytest.mark.timeout(1500)
 def test_a_container_that_never_starts_with_the_devices_shows_on_the_node(installed, runtime):
     """As with a hook that hangs."""
     fleet = installed

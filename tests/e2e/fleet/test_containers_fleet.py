@@ -5,7 +5,7 @@ import re
 
 import pytest
 from actors import BUSYBOX, DEBIAN, GPU, OPENED, REFUSED, wait_for
-from fleet import WITHOUT_CDI, Fleet, Node, pod_on
+from fleet import NAMESPACE, WITHOUT_CDI, Fleet, Node, pod_on
 
 HOOK = "/var/lib/penstock/penstock-hook"
 SPECIFICATION = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json"
@@ -75,7 +75,7 @@ def test_a_pod_that_calls_itself_the_kubelet_changes_nothing_for_an_agent_that_s
                                "containers": [container]}})
     node = installed.nodes["n1"]
     wait_for(lambda: "/tmp/kubelet" in node.run("sh", "-c", "readlink /proc/[0-9]*/exe || true").stdout, 60, "the impostor to run on the node")
-    installed.install({"podAnnotations": {"upgraded": "beside an impostor"}})
+    installed.kubectl("delete", "pod", "-n", NAMESPACE, installed.agent_pods()["n1"])
     installed.wait_rolled_out()
     wait_for(lambda: (allocator := node.allocator("kubelet")).get("deviceList") == ["cdi-cri"] and "containerd 1.7" in allocator["deviceListReason"], 60,
              "the agent to know how the engine gives devices", lambda: node.allocator("kubelet"))
@@ -86,7 +86,7 @@ def test_a_container_starts_again_in_its_place_while_its_agent_is_replaced(insta
     pods("n1", "phoenix", "nvidia-smi -L; exec sleep 100000")
     before = wait_for(lambda: listed(installed.logs_of("phoenix")), 60, "the pod to list its GPU")
     assert len(before) == 1
-    installed.install({"podAnnotations": {"upgraded": "for containers"}})
+    installed.restart_agents()
     end_container(installed, installed.nodes["n1"], "phoenix")
     installed.wait_rolled_out()
     wait_for(lambda: restarts(installed, "phoenix") == 1 and listed(installed.logs_of("phoenix")) == before, 60,

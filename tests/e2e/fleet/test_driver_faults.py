@@ -9,7 +9,6 @@ from actors import wait_for
 from api import Watch
 from driver_rollouts import NEW, OLD, SIMULATED, Rollout, asked
 from fleet import NAMESPACE, merged
-from operators import cluster_policy
 
 TEAM = ("n2", "n3")
 SAFE_LOAD, REQUESTED = "nvidia.com/gpu-driver-upgrade.driver-wait-for-safe-load", "nvidia.com/gpu-driver-upgrade-requested"
@@ -121,10 +120,7 @@ def blue(rollout, fleet):
     """The driver OLD on the team's nodes, a pod that holds a GPU on one of them, and pods that hold none on both."""
     fleet.kubectl("delete", "deployment", "holder", "--ignore-not-found")  # of a scenario that failed
     fleet.delete_all_pods()
-    rollout.apply("green", NEW, "green")
-    rollout.apply("blue", OLD, "blue")
-    rollout.operator.apply(SIMULATED, cluster_policy(driver={"useNvidiaDriverCRD": True}))
-    rollout.wait_done(n2=f"container {OLD}", n3=f"container {OLD}", n4=f"container {NEW}")
+    rollout.begin_again()
     fleet.deploy("holder", "n3", 1)
     try:
         with rollout.undisturbed(*TEAM):

@@ -3,13 +3,12 @@ attempt after a failure; two nodes at a time, with taints; nodes of two operatin
 import pytest
 from actors import wait_for
 from driver_containers import REPOSITORY, provide
-from driver_rollouts import NEW, OLD, POOL, SIMULATED, SYSTEM, Rollout, idle_pod
+from driver_rollouts import NEW, OLD, POOL, SIMULATED, SKIP_NODE, SYSTEM, Rollout, idle_pod
 from fleet import NAMESPACE, pod_on
-from operators import cluster_policy
 from test_driver_faults import TEAM, merged_environment, policy_of_blue, take_time
 from witnesses import OURS as AGENTS_TOO
 
-SKIP_NODE, SKIP_POD = "nvidia.com/gpu-driver-upgrade.skip", "nvidia.com/gpu-driver-upgrade-drain.skip"
+SKIP_POD = "nvidia.com/gpu-driver-upgrade-drain.skip"
 IMPATIENT = [{"name": "DRIVER_UNLOAD_TIMEOUT", "value": "5s"}]
 SYSTEM_FILE, RHEL = "/etc/os-release", 'ID="rhel"\nVERSION_ID="9.4"\nPRETTY_NAME="Red Hat Enterprise Linux 9.4 (Plow)"\n'
 
@@ -18,10 +17,7 @@ SYSTEM_FILE, RHEL = "/etc/os-release", 'ID="rhel"\nVERSION_ID="9.4"\nPRETTY_NAME
 def blue(rollout, fleet):
     """The driver OLD on the team's nodes, and pods without a GPU, which stay."""
     fleet.delete_all_pods()
-    rollout.apply("green", NEW, "green")
-    rollout.apply("blue", OLD, "blue")
-    rollout.operator.apply(SIMULATED, cluster_policy(driver={"useNvidiaDriverCRD": True}))
-    rollout.wait_done(n2=f"container {OLD}", n3=f"container {OLD}", n4=f"container {NEW}")
+    rollout.begin_again()
     fleet.wait_offered()
     for node in TEAM:
         fleet.create(idle_pod(f"bystander-{node}", node))

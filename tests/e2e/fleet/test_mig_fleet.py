@@ -79,6 +79,7 @@ def dcgm(a100):
         yield a100
     finally:
         a100.kubectl("delete", "daemonset", "nvidia-dcgm")
+        a100.kubectl("delete", "pods", "-l", "app=nvidia-dcgm", "--grace-period=0", "--force")  # it would take the whole time that it is given
         a100.cluster.api.merge("node", "n4", {"metadata": {"labels": {DCGM: None, NVSM: None}}})
 
 

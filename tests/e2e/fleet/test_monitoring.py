@@ -64,11 +64,17 @@ def impatient(rules: Path, folder: Path) -> Path:
 
 
 @pytest.fixture
-def prometheus(fleet, request):
+def agents(fleet):
+    """Which read often, and forget late."""
     fleet.clear()
     fleet.ensure_installed(TELEMETRY)
     fleet.wait_rolled_out()
     fleet.wait_offered()
+    return fleet
+
+
+@pytest.fixture
+def prometheus(agents, fleet, request):
     home = fleet.cluster.dir / f"prometheus-{request.node.name[:20]}"  # the series of the previous Prometheus would remain in its store
     home.mkdir()
     one = Prometheus(home, documented_jobs(fleet, home), [impatient(RULES, home)], enter=fleet.cluster.entering(),
@@ -143,15 +149,15 @@ def selected(fleet: Fleet, labels: dict[str, str]) -> set[str]:
     return {pod["metadata"]["name"] for pod in fleet.get("pods", "-n", NAMESPACE, "-l", chosen)["items"]}
 
 
-def test_what_the_charts_monitors_select_is_there(installed):
-    agents = set(installed.agent_pods().values())
-    pods = rendered(installed, "penstock.metrics.podMonitor.enabled=true")["PodMonitor"]["spec"]
-    assert selected(installed, pods["selector"]["matchLabels"]) == agents
-    objects = rendered(installed, "penstock.metrics.serviceMonitor.enabled=true")
+def test_what_the_charts_monitors_select_is_there(agents, fleet):
+    names = set(fleet.agent_pods().values())
+    pods = rendered(fleet, "penstock.metrics.podMonitor.enabled=true")["PodMonitor"]["spec"]
+    assert selected(fleet, pods["selector"]["matchLabels"]) == names
+    objects = rendered(fleet, "penstock.metrics.serviceMonitor.enabled=true")
     service, monitor = objects["Service"], objects["ServiceMonitor"]["spec"]
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-    assert selected(installed, service["spec"]["selector"]) == agents
-    ports = {port["name"] for pod in installed.get("pods", "-n", NAMESPACE)["items"] for port in pod["spec"]["containers"][0]["ports"]}
+    assert selected(fleet, service["spec"]["selector"]) == names
+    ports = {port["name"] for pod in fleet.get("pods", "-n", NAMESPACE)["items"] for port in pod["spec"]["containers"][0]["ports"]}
     assert {pods["podMetricsEndpoints"][0]["port"], monitor["endpoints"][0]["port"], service["spec"]["ports"][0]["targetPort"]} <= ports
 
 

@@ -145,7 +145,7 @@ def test_an_upgrade_of_the_agent_leaves_the_server_to_its_clients(served):
     served.wait_held("client")
     server, before = client_holds(served, "client"), processes(node)
     assert before
-    served.install({"podAnnotations": {"upgraded": "for mps"}})
+    served.restart_agents()
     served.wait_rolled_out()
     assert before.items() <= processes(node).items(), "the daemon or its server was replaced"
     wait_for(lambda: [its["clients"] for its in node.status()["servers"]] == [1], 60, "the new agent to know the client", lambda: said(node))

@@ -5,7 +5,7 @@ import re
 import pytest
 from actors import GPU, wait_for
 from fleet import ACCELERATORS, BY_UUID, CONFIG_MAP, NAMESPACE, Fleet, pod_on
-from operators import NATIVE, cluster_policy, running_operator
+from operators import ALL_AT_ONCE, NATIVE, cluster_policy, running_operator
 from test_mig_fleet import STATE, ask, wait_layout
 from test_mps_fleet import CLIENT, LIMIT, SHARED, by_mps, processes, said, start
 from test_sharing import configure
@@ -34,7 +34,7 @@ def node(fleet):
 
 
 def serve(operator, fleet, **spec):
-    operator.apply(NATIVE, cluster_policy(**spec))
+    operator.apply(NATIVE, cluster_policy(daemonsets=ALL_AT_ONCE, **spec))
     operator.wait_state("ready", 240)
     fleet.wait_offered()
 

@@ -8,7 +8,7 @@ import oci
 import pytest
 from actors import GPU, wait_for
 from fleet import BY_UUID, CONFIG_MAP, NAMESPACE, allocatable, pod_on
-from operators import NATIVE, cluster_policy, running_operator
+from operators import ALL_AT_ONCE, NATIVE, cluster_policy, running_operator
 from test_mig_fleet import LABEL, PRODUCT, STATE, ask, divide_by_label, wait_layout
 from test_neighbours_fleet import no_egress, refused_egress
 from test_nfd import running_nfd, share_the_nodes
@@ -30,8 +30,8 @@ def site(fleet):
 def walk(site, fleet):
     """`walk(...)`: the operator with that ClusterPolicy in force on four nodes that advertise all their devices."""
     def begin(**spec):
-        site.apply(NATIVE, cluster_policy(**spec))
-        site.wait_state("ready", 240)  # all agents are replaced, one by one
+        site.apply(NATIVE, cluster_policy(daemonsets=ALL_AT_ONCE, **spec))
+        site.wait_state("ready", 240)
         fleet.wait_offered()
         return site
     yield begin

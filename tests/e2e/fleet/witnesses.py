@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
+from actors import LEAST
 from api import Api, Watch
 from cluster import Cluster
 
@@ -96,6 +97,7 @@ class NodeWatch(Watch):
 
     def wait(self, predicate, deadline: float, what: str) -> float:
         """Waits until the nodes satisfy the predicate; returns the time, in seconds since 1970."""
+        deadline = max(deadline, LEAST)
         with self.changed:
             if self.changed.wait_for(lambda: predicate(self.nodes), deadline):
                 return self.at
@@ -134,7 +136,7 @@ class KubeletList(threading.Thread):
 
     def until(self, count: int, deadline: float = 120) -> float:
         """Waits until the kubelet has so many devices; returns the time, in seconds since 1970."""
-        end = time.monotonic() + deadline
+        end = time.monotonic() + max(deadline, LEAST)
         while not (self.seen and self.seen[-1][1] == count):
             assert time.monotonic() < end, f"gave up after {deadline} s waiting for {count} at the kubelet: {self.seen[-10:]}"
             time.sleep(0.01)
