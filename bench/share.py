@@ -1,14 +1,20 @@
 """A node with many shares: sixteen GPUs in 5,000 slots. Measures the time from a fault of one GPU to the kubelet's list without its 312 slots,
 the cost of all Penstock processes then, and the time from an edit of the configuration to the resulting list, while every slot that stays is
-held."""
+held. The same limits for 112 parts of sixteen devices of a made-up vendor, each of which is a device of its own."""
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 from bed import Bed, now
-from figures import Bench
+from figures import ROOT, Bench
 from footprint import KIB, memory
 
+sys.path.append(str(ROOT / "tests/support"))
+from acme import Acme  # noqa: E402
+
 SLOTS = 5000
+DEVICES, PARTS = 16, 7
 # 8 x 313 + 8 x 312.
 CUT = """sharing:
   rules:
@@ -53,6 +59,10 @@ def faults(bench: Bench, programs, smoke: bool):
     bench.add(f"XID 48, by the driver's event alone, to the list, {SLOTS} slots", "ms", whole, goal=50)
     bench.add("baseline: penstock-sim status, a process that changes nothing", "ms", tool, detail=True)
     bench.add(f"Allocate, one every 2 ms, until {held} slots are held", "µs", [nanoseconds / 1000 for nanoseconds in allocated])
+    add_memories(bench, memories)
+
+
+def add_memories(bench: Bench, memories: dict[str, dict]):
     for when, found in memories.items():
         bench.add(f"PSS {when}", "MiB", sum(found.values()) / KIB, goal=26)
         for name, kib in found.items():
@@ -88,8 +98,33 @@ def edits(bench: Bench, programs, smoke: bool):
     bench.add("and back from 8 to 4", "ms", shrunk, goal=1000)
 
 
+class Divided(Bed):
+    """A machine with devices of the made-up vendor of the tests, each divided into seven parts, and the agent that knows it."""
+
+    def __init__(self, programs: Path):
+        super().__init__(programs, "empty", resource="acme.com/gpu")
+        self.programs = programs.parent / "acme"
+        acme = Acme(self.root, DEVICES)
+        for index in range(DEVICES):
+            acme.divide(f"A-{index}", PARTS)
+
+
+def parts(bench: Bench, programs, smoke: bool):
+    memories = {}
+    with Divided(programs) as bed:
+        begin = bed.start_agent()
+        bed.kubelet.wait_listed(DEVICES * PARTS, begin)
+        time.sleep(0.2 if smoke else 5)
+        memories[f"at rest, {DEVICES * PARTS} parts"] = pss(bed)
+        allocated = bed.kubelet.calls("allocate", 1, DEVICES * PARTS, 2000)["latencies"]
+        memories[f"with {DEVICES * PARTS} parts held"] = pss(bed)
+    bench.add(f"Allocate, one every 2 ms, until {DEVICES * PARTS} parts are held", "µs", [nanoseconds / 1000 for nanoseconds in allocated])
+    add_memories(bench, memories)
+
+
 def measure(programs, smoke: bool) -> Bench:
     bench = Bench("share", f"{SLOTS} slots of 16 GPUs, and changes of sharing")
     faults(bench, programs, smoke)
     edits(bench, programs, smoke)
+    parts(bench, programs, smoke)
     return bench
