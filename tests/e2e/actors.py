@@ -14,11 +14,10 @@ import pytest
 
 from api import RequestFailed
 from cluster import Cluster, CommandFailed, die_with_parent
-from inside import cgroup_hierarchies, define, wait_until
+from inside import LEAST, cgroup_hierarchies, define, wait_until
 
 GPU = "nvidia.com/gpu"
 BUSYBOX, DEBIAN = "registry.local/busybox:1", "registry.local/debian:1"  # the second one has a C library; neither contains any driver files
-LEAST = 150  # seconds that anything is waited for at least: what takes one on a quiet machine may take a minute beside other clusters
 OPENED, REFUSED = "allowed", "refused"
 
 

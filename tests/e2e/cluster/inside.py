@@ -24,6 +24,8 @@ def address(node: int) -> str:
 
 
 SERVER = address(1)
+# Seconds that scenarios wait for anything at least: what takes one on a quiet machine may take a minute beside other clusters.
+LEAST = 150
 CONTROLLERS = ("controller-manager", "scheduler")
 
 

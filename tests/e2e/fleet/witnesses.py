@@ -7,9 +7,9 @@ from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
-from actors import LEAST
 from api import Api, Watch
 from cluster import Cluster
+from inside import LEAST
 
 # Records each request of our service accounts, and each write to nodes: one line on arrival, one on the response.
 AUDIT_POLICY = """apiVersion: audit.k8s.io/v1
