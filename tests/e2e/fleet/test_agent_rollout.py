@@ -338,6 +338,9 @@ def test_agents_that_are_replaced_only_when_they_are_deleted_keep_their_configur
     def seen() -> set[str]:
         return {name for name, pod in fleet.agent_pods().items() if "configuration file is of another revision" in fleet.kubectl("logs", "-n", NAMESPACE, pod).stdout}
     shared.apply(sharing(8, updateStrategy="OnDelete"))
+    wait_for(lambda: daemon_set(shared)["spec"]["updateStrategy"]["type"] == "OnDelete", 60, "the DaemonSet to be changed", shared.log)
+    for pod in fleet.agent_pods().values():  # a kubelet writes files of ConfigMaps again when a pod changes, or once a minute
+        fleet.cluster.api.merge("pod", pod, {"metadata": {"annotations": {"example.com/changed": "yes"}}}, NAMESPACE)
     wait_for(lambda: seen() == set(fleet.nodes), 300, "all agents to see the file that changed", lambda: (seen(), shared.log()), every=1)
     for node in fleet.nodes.values():
         assert node.kubelet_lists() == node.offers(), f"{node.name} was changed before its turn"
