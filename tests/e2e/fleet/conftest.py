@@ -12,7 +12,8 @@ sys.path[:0] = [str(Path(__file__).parent)]
 import benches  # noqa: E402
 import reports  # noqa: E402
 from driver_rollouts import running_rollout  # noqa: E402
-from fleet import Fleet  # noqa: E402
+from fleet import NAMESPACE, Fleet  # noqa: E402
+from operators import delete_policies, running_operator  # noqa: E402
 from witnesses import summed  # noqa: E402
 
 SAFE = str.maketrans({one: "-" for one in "/[] "})  # names of files
@@ -121,6 +122,21 @@ def installed(fleet):
     fleet.wait_rolled_out()
     fleet.wait_offered()
     return fleet
+
+
+@pytest.fixture(scope="session")
+def one_operator(fleet):
+    """The operator, which the last files of a suite share; nothing else has the fleet in between."""
+    with running_operator(fleet) as operator:
+        yield operator
+
+
+@pytest.fixture(scope="module")
+def operator(one_operator, fleet):
+    """The operator without any policy; a file leaves none."""
+    yield one_operator
+    delete_policies(fleet, NAMESPACE)
+    fleet.clear()
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from api import RequestFailed
 from cluster import CommandFailed
 from driver_containers import write_program
 from fleet import CONFIG_MAP, IMAGE, NAMESPACE, merged
-from operators import ALL_AT_ONCE, NATIVE, ONE_AT_A_TIME, TWO_AT_ONCE, cluster_policy, running_operator
+from operators import ALL_AT_ONCE, NATIVE, ONE_AT_A_TIME, TWO_AT_ONCE, cluster_policy
 from test_sharing import all_of, sliced
 from test_state import NO_ANSWER, NONE, no_api_server
 from test_upgrade import pods
@@ -21,12 +21,11 @@ WITH_FAILING = merged(NATIVE, {"spec": {"agent": {"image": FAILS}}})
 
 
 @pytest.fixture(scope="module")
-def operator(fleet):
+def operator(operator, fleet):
     archive = fleet.cluster.dir / "fails.tar"
     write_program(archive, FAILS, "/usr/bin/penstock-agent", "#!/bin/sh\necho 'this agent does not start' >&2\nexit 1\n")
     fleet.cluster.import_image(archive, len(fleet.nodes))
-    with running_operator(fleet) as operator:
-        yield operator
+    return operator
 
 
 @pytest.fixture

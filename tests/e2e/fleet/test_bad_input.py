@@ -10,18 +10,12 @@ from actors import GPU, wait_for
 from api import RequestFailed, Watch, path_of
 from driver_containers import BareNode
 from fleet import NAMESPACE, Fleet
-from operators import NATIVE, OPERATOR, OURS, Operator, cluster_policy, running_operator, written_by_agents
+from operators import NATIVE, OPERATOR, OURS, Operator, cluster_policy, written_by_agents
 
 DEPLOY_DRIVER = "nvidia.com/gpu.deploy.driver"
 FOUGHT_FOR, FINALIZER = "nvidia.com/gpu.deploy.client", "penstock.io/cleanup"
 OTHER = "other-controller"  # the field manager of one that disagrees
 DRIVERS = {"driver": {"useNvidiaDriverCRD": True}}
-
-
-@pytest.fixture(scope="module")
-def operator(fleet):
-    with running_operator(fleet) as operator:
-        yield operator
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """A GPU that fails loses only its own shares; one that recovers, is reset or is replaced is used again; one that flaps stays withdrawn; and a GPU that is
 assigned to another allocator leaves the first one before the second one offers it."""
-import json
 import time
 from itertools import groupby
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 from actors import wait_for
 from fleet import NAMESPACE, ROOT, merged
-from operators import NATIVE, cluster_policy, running_operator
+from operators import NATIVE, cluster_policy
 from test_mig_fleet import ask, wait_layout
 
 NODE, SERVICE, OTHER, HOME, CLIENTS = "n4", "nvidia-dcgm.service", "other.service", "/opt/services", "our-gpu-clients"
@@ -42,12 +42,6 @@ def services(fleet):
     services = Services(fleet.nodes[NODE])
     yield services
     services.end()
-
-
-@pytest.fixture(scope="module")
-def operator(fleet):
-    with running_operator(fleet) as operator:
-        yield operator
 
 
 def test_the_services_of_a_cluster_policys_config_map_are_stopped_for_a_division_and_started_again(operator, services, fleet):

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from actors import GPU, wait_for
 from fleet import NAMESPACE, ROOT, pod_on
-from operators import MONITOR, NATIVE, OPERATOR, SAMPLES, UPGRADES, cluster_policy, files_of_agents, forget_taken_back, running_operator, taken_back, written_by_agents
+from operators import MONITOR, NATIVE, OPERATOR, SAMPLES, UPGRADES, cluster_policy, files_of_agents, forget_taken_back, taken_back, written_by_agents
 from witnesses import OURS as AGENTS_TOO
 
 sys.path.append(str(ROOT / "tests/support"))
@@ -28,10 +28,9 @@ AMD, AMD_GPU, AMD_NODE = "deviceconfigs", "amd.com/gpu", "feature.node.kubernete
 
 
 @pytest.fixture(scope="module")
-def operator(fleet):
+def operator(operator, fleet):
     fleet.kubectl("apply", "--server-side", "-f", MONITOR)
-    with running_operator(fleet) as operator:
-        yield operator
+    yield operator
     fleet.kubectl("delete", "-f", MONITOR, "--timeout=60s", check=False)
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from actors import GPU, wait_for
 from fleet import ACCELERATORS, BY_UUID, CONFIG_MAP, NAMESPACE, Fleet, pod_on
-from operators import ALL_AT_ONCE, NATIVE, cluster_policy, running_operator
+from operators import ALL_AT_ONCE, NATIVE, cluster_policy
 from test_mig_fleet import STATE, ask, wait_layout
 from test_mps_fleet import CLIENT, LIMIT, SHARED, by_mps, processes, said, start
 from test_sharing import configure
@@ -18,12 +18,6 @@ MPS, JOBS, COUNTERS = "/run/shared-gpus", "/run/jobs-of-gpus", "our-counters"
 LIST = "# field, type, help\nDCGM_FI_DEV_GPU_TEMP, gauge, Temperature.\nDCGM_FI_DRIVER_VERSION, label, Driver.\n"
 SERVICE = f"/api/v1/namespaces/{NAMESPACE}/services/nvidia-dcgm-exporter:gpu-metrics/proxy/metrics"
 FILES = {"driver-ready", "toolkit-ready", "plugin-ready"}
-
-
-@pytest.fixture(scope="module")
-def operator(fleet):
-    with running_operator(fleet) as operator:
-        yield operator
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import signal
 import pytest
 from actors import DEBIAN, GPU, wait_for
 from fleet import NAMESPACE, WITHOUT_CDI
-from operators import NATIVE, cluster_policy, forget_taken_back, running_operator, taken_back, written_by_agents
+from operators import NATIVE, cluster_policy, forget_taken_back, taken_back, written_by_agents
 
 CLASS, FOLDER, SOCKET, CONFIG = "gpu-containers", "/opt/container-programs", "/run/containerd/containerd.sock", "/etc/containerd/config.toml"
 SHOW, LABEL = f"cat {CONFIG} /etc/containerd/conf.d/*.toml 2>/dev/null || true", "nvidia.com/gpu.deploy.container-toolkit"
@@ -15,12 +15,6 @@ SHOW, LABEL = f"cat {CONFIG} /etc/containerd/conf.d/*.toml 2>/dev/null || true",
 ENV = [{"name": "CONTAINERD_CONFIG", "value": CONFIG}, {"name": "CONTAINERD_SOCKET", "value": SOCKET}, {"name": "CONTAINERD_RUNTIME_CLASS", "value": "nvidia"},
        {"name": "CONTAINERD_SET_AS_DEFAULT", "value": "true"}]
 OWN_FILES = {key: value for key, value in NATIVE["spec"].items() if key != "hostPaths"}
-
-
-@pytest.fixture(scope="module")
-def operator(fleet):
-    with running_operator(fleet) as operator:
-        yield operator
 
 
 def native() -> dict:
