@@ -113,7 +113,9 @@ class Api:
         return Connection(self.server, self.pid, self.context, SECONDS)
 
     def request(self, verb: str, path: str, body: object = None, kind: str = "application/json",
-                **parameters: str) -> str:
+                give_up: float = 0, **parameters: str) -> str:
+        """As clients of Kubernetes do, asks again where the server asks for that, as when it has to read a kind again: until `give_up`, in half a minute."""
+        give_up = give_up or time.monotonic() + 30
         asked = f"{path}?{urllib.parse.urlencode(parameters)}" if parameters else path
         text = None if body is None else json.dumps(body)
         one = self._connection()
@@ -126,6 +128,9 @@ class Api:
             raise RequestFailed(0, f"{verb} {asked}: {error!r}") from None
         with self.lock:
             self.unused.append(one)
+        if answer.status == 429 and (pause := answer.getheader("Retry-After")) and time.monotonic() < give_up:
+            time.sleep(max(float(pause), 0.1))
+            return self.request(verb, path, body, kind, give_up, **parameters)
         if answer.status >= 300:
             with contextlib.suppress(ValueError, TypeError, KeyError):
                 said = json.loads(said)["message"]

@@ -151,7 +151,7 @@ def pytest_runtest_makereport(item, call):
     """After a failure, prints the agents' last log lines, pods and events; the full output is kept beside the logs."""
     report = (yield).get_result()
     whole = next((fleet for fleet in item.funcargs.values() if isinstance(fleet, Fleet)), None)
-    if report.failed and whole:
+    if report.failed and whole and whole.cluster.dir.exists():  # else the suite's end failed, by what is removed last
         concerned = [name for name in whole.nodes if name in str(report.longrepr)] or list(whole.nodes)
         report.sections += [("agents", whole.last_words(concerned)), *reports.of_cluster(whole.cluster.api)]
         if logs := item.config.getoption("--logs"):
