@@ -115,7 +115,7 @@ void AddOperatorRemoval(const Found& found, Migration& plan) {
       {at + "uninstall " + ForShell(NameOfRelease(policy)) + " --wait",
        "NVIDIA's operator, its ClusterPolicy and DaemonSets go; running pods keep their GPUs. An "
        "operator that Helm did not install is removed as it was installed; a ClusterPolicy that "
-       "stays then needs clusterPolicy.deployCR=false in the next command"});
+       "stays then needs clusterPolicy.deployCR=false in the installation"});
   AddOtherChartRemoval(found, plan);
 }
 
