@@ -750,9 +750,12 @@ TEST_F(OperatorTest, WhatIsLeftIsNamedAsSoonAsItIsThereAndCostsNothingMeanwhile)
   EXPECT_EQ(api_.Requests(), 0u);
   const json status = At(kPolicy)["status"];
   operator_.reset();
+  api_.Fail({.status = 503, .times = -1, .path = "/apis/apps/v1/namespaces/gpu-operator/"});
   Start();
+  EXPECT_EQ(At(kPolicy)["status"], status) << "another operator, which has not read it yet";
+  api_.Heal();
   executor_.Advance(1min);
-  EXPECT_EQ(At(kPolicy)["status"], status) << "another operator";
+  EXPECT_EQ(At(kPolicy)["status"], status);
 }
 
 TEST_F(OperatorTest, ADeletedPolicyDoesNotWaitForWhatAReplacedOperatorLeft) {
