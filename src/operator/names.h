@@ -8,6 +8,8 @@ namespace penstock::cluster {
 inline constexpr std::string_view kManager = "penstock-operator";  ///< field manager
 inline constexpr std::string_view kManagedBy = "app.kubernetes.io/managed-by";
 inline constexpr std::string_view kSelector = "app.kubernetes.io/managed-by=penstock-operator";
+inline constexpr std::string_view kSelectorOfOthers =
+    "app.kubernetes.io/managed-by!=penstock-operator";
 inline constexpr std::string_view kAgentName = "penstock-agent";  ///< DaemonSet and ConfigMap
 /// DaemonSet and ConfigMap, while it is taken back what agents left on their hosts.
 inline constexpr std::string_view kHostReleaseName = "penstock-host-release";

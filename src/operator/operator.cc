@@ -18,6 +18,7 @@
 #include "operator/embedded_files.h"
 #include "operator/host_release.h"
 #include "operator/json_values.h"
+#include "operator/left_operands.h"
 #include "operator/names.h"
 #include "operator/namespace_labels.h"
 #include "operator/node_marker.h"
@@ -106,6 +107,7 @@ struct Operator::State {
                .problem = [this](const Status& why) { OnProblem("releases of hosts", why); }}),
         traces(api, [this] { StatusSoon(); }),
         labels(api, options.installation.namespace_name),
+        left_operands(api, options.installation.namespace_name, [this] { StatusSoon(); }),
         writer(api, options.host,
                {.holds = [this](const auto& policy) { return Holds(policy); },
                 .find = [this](const std::string& key) { return watch.Find(key); },
@@ -158,6 +160,7 @@ struct Operator::State {
 
   void Start() {
     for (OwnedObjects& objects : owned) objects.Start();
+    left_operands.Start();
     auto all = EmbeddedObjects("CustomResourceDefinition");
     if (!all.ok()) return base::Log(base::kError, all.error().message());
     std::vector<std::string> names;
@@ -577,7 +580,9 @@ struct Operator::State {
     return read || !Problems().empty();
   }
 
-  bool IsComplete() const { return computed && marker.synced() && reports && reports->synced(); }
+  bool IsComplete() const {
+    return computed && marker.synced() && reports && reports->synced() && left_operands.synced();
+  }
 
   const PolicyOutcome* OutcomeOf(const PolicyObject& policy) const {
     const auto found = std::ranges::find_if(effective.outcomes, [&](const PolicyOutcome& one) {
@@ -695,6 +700,9 @@ struct Operator::State {
     facts.generations_written =
         facts.written ? Generations() : std::move(reported.generations_written);
     facts.problems = Problems();
+    // Where it interferes it is among them.
+    if (const OperandsLeft left = LeftByOthers(); left_operands.synced())
+      facts.operands_left = left.interferes ? "" : left.text;
     if (!definitions) facts.definitions.emplace();
     if (definitions && definitions->kept() != nullptr) facts.definitions = *definitions->kept();
     if (facts.definitions && !AreRefusalsLasting())
@@ -742,6 +750,11 @@ struct Operator::State {
     return problems;
   }
 
+  /// What would be left once nothing is wanted goes with its policies.
+  OperandsLeft LeftByOthers() const {
+    return effective.wanted ? left_operands.Find(UidsOfPolicies()) : OperandsLeft{};
+  }
+
   std::vector<std::string> AllProblems() const {
     std::vector<std::string> problems;
     if (!invalid.empty()) problems.push_back(invalid);
@@ -756,6 +769,8 @@ struct Operator::State {
       problems.insert(problems.end(), texts.begin(), texts.end());
     for (const OwnedObjects& objects : owned)
       for (std::string& text : objects.problems()) problems.push_back(std::move(text));
+    if (OperandsLeft left = LeftByOthers(); left.interferes)
+      problems.push_back(std::move(left.text));
     return problems;
   }
 
@@ -814,6 +829,7 @@ struct Operator::State {
   std::optional<base::TimePoint> undecided_since;  // not computed, because of problems
   std::optional<base::TimePoint> refused_since;    // AllProblems() has had a refusal
   NamespaceLabels labels;
+  LeftOperands left_operands;
   std::deque<OwnedObjects> owned;
   PolicyWriter writer;
 };

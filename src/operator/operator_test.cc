@@ -28,6 +28,7 @@ using testing::Not;
 constexpr char kPolicy[] = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy";
 constexpr char kNative[] = "/apis/penstock.io/v1alpha1/penstocks/site";
 constexpr char kSet[] = "/apis/apps/v1/namespaces/gpu-operator/daemonsets/penstock-agent";
+constexpr char kSets[] = "/apis/apps/v1/namespaces/gpu-operator/daemonsets/";
 constexpr char kRelease[] =
     "/apis/apps/v1/namespaces/gpu-operator/daemonsets/penstock-host-release";
 constexpr char kReleaseMap[] = "/api/v1/namespaces/gpu-operator/configmaps/penstock-host-release";
@@ -160,6 +161,20 @@ class OperatorTest : public testing::Test {
     for (const json& one : At(path)["status"]["conditions"])
       if (one["type"] == type) return one;
     return {};
+  }
+  /// A DaemonSet of this namespace that the object with this uid controls, as another operator
+  /// makes it.
+  void PutOperand(const std::string& name, const json& uid) {
+    Put(std::string(kSets) + name,
+        {{"kind", "DaemonSet"},
+         {"metadata",
+          {{"labels", {{"app.kubernetes.io/managed-by", "gpu-operator"}}},
+           {"ownerReferences",
+            {{{"apiVersion", "nvidia.com/v1"},
+              {"kind", "ClusterPolicy"},
+              {"name", "cluster-policy"},
+              {"uid", uid},
+              {"controller", true}}}}}}});
   }
   std::string Label(const std::string& node, const std::string& key) {
     return At("/api/v1/nodes/" + node)["metadata"]["labels"].value(key, "(none)");
@@ -700,6 +715,80 @@ TEST_F(OperatorTest, ADisagreementWithAnotherProgramIsSaidAndDoesNotFloodTheServ
   executor_.Advance(20min);  // the other program has ended
   EXPECT_EQ(Label("n1", kPresent), "true");
   EXPECT_EQ(State(), "ready");
+}
+
+TEST_F(OperatorTest, WhatAReplacedOperatorLeftIsNamedUntilItIsGone) {
+  PutPolicy();
+  for (const char* name :
+       {"nvidia-device-plugin-daemonset", "gpu-feature-discovery", "nvidia-dcgm-exporter"})
+    PutOperand(name, At(kPolicy)["metadata"]["uid"]);
+  PutOperand("of-another-policy", "7");
+  Put(std::string(kSets) + "log-collector", {{"kind", "DaemonSet"}});
+  Start();
+  RunAgents();
+  const std::string rest = "`kubectl delete daemonset -n gpu-operator nvidia-dcgm-exporter`";
+  EXPECT_EQ(State(), "notReady");
+  EXPECT_EQ(Condition("Ready")["reason"], "ReconcileFailed");
+  EXPECT_THAT(TextAt(Condition("Error"), "/message"),
+              HasSubstr("`kubectl delete daemonset -n gpu-operator gpu-feature-discovery "
+                        "nvidia-dcgm-exporter nvidia-device-plugin-daemonset`"));
+  EXPECT_TRUE(Condition("OperandsReplaced").is_null());
+  for (const char* name : {"nvidia-device-plugin-daemonset", "gpu-feature-discovery"}) {
+    ASSERT_NE(api_.Find(std::string(kSets) + name), nullptr) << "it is named and not deleted";
+    api_.Remove(std::string(kSets) + name);
+  }
+  executor_.Advance(3s);
+  EXPECT_EQ(State(), "ready") << "what only reads is a warning";
+  EXPECT_EQ(Condition("Error")["status"], "False");
+  EXPECT_EQ(Condition("OperandsReplaced")["status"], "False");
+  EXPECT_EQ(Condition("OperandsReplaced")["reason"], "OperandsLeft");
+  EXPECT_THAT(TextAt(Condition("OperandsReplaced"), "/message"), HasSubstr(rest));
+  EXPECT_THAT(Events(), Contains(AllOf(testing::StartsWith("Warning OperandsLeft ClusterPolicy"),
+                                       HasSubstr(rest)))
+                            .Times(1));
+  api_.Remove(std::string(kSets) + "nvidia-dcgm-exporter");
+  executor_.Advance(3s);
+  EXPECT_EQ(State(), "ready");
+  EXPECT_TRUE(Condition("OperandsReplaced").is_null());
+}
+
+TEST_F(OperatorTest, WhatIsLeftIsNamedAsSoonAsItIsThereAndCostsNothingMeanwhile) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  ASSERT_EQ(State(), "ready");
+  const std::string plugin = std::string(kSets) + "nvidia-device-plugin-daemonset";
+  PutOperand("nvidia-device-plugin-daemonset", At(kPolicy)["metadata"]["uid"]);
+  executor_.Advance(3s);
+  EXPECT_EQ(State(), "notReady");
+  api_.ForgetCalls();
+  for (int ready = 0; ready < 5; ++ready) {
+    api_.Merge(plugin, {{"status", {{"numberReady", ready}}}});
+    executor_.Advance(20s);
+  }
+  EXPECT_EQ(api_.Requests(), 0u);
+  const json status = At(kPolicy)["status"];
+  operator_.reset();
+  api_.Fail({.status = 503, .times = -1, .path = "/apis/apps/v1/namespaces/gpu-operator/"});
+  Start();
+  EXPECT_EQ(At(kPolicy)["status"], status) << "another operator, which has not read it yet";
+  api_.Heal();
+  executor_.Advance(1min);
+  EXPECT_EQ(At(kPolicy)["status"], status);
+}
+
+TEST_F(OperatorTest, ADeletedPolicyDoesNotWaitForWhatAReplacedOperatorLeft) {
+  PutPolicy();
+  PutOperand("nvidia-device-plugin-daemonset", At(kPolicy)["metadata"]["uid"]);
+  Start();
+  RunAgents();
+  ASSERT_EQ(State(), "notReady");
+  DeletePolicy();
+  executor_.Advance(3s);
+  EXPECT_EQ(Condition("Ready")["reason"], "Deleting");
+  EXPECT_THAT(At(kPolicy)["status"].dump(), Not(HasSubstr("kubectl delete daemonset")));
+  executor_.Advance(10min);
+  EXPECT_FALSE(IsHeld());
 }
 
 TEST_F(OperatorTest, TheOldestPolicyIsInForceAndOthersSayFor) {

@@ -15,7 +15,8 @@ using api::compat::FieldFate;
 
 namespace {
 
-constexpr char kDefinitionsApplied[] = "DefinitionsApplied";
+constexpr char kDefinitionsApplied[] = "DefinitionsApplied",
+               kOperandsReplaced[] = "OperandsReplaced";
 constexpr std::size_t kMostText = 16u << 10;  // of a message; the schema allows 32 KiB
 
 std::string Joined(const std::vector<std::string>& sentences) {
@@ -283,6 +284,14 @@ Json DefinitionsApplied(const PolicyOutcome& outcome, const ClusterFacts& facts,
   return kept->empty() ? Json() : ConditionOf(kDefinitionsApplied, false, "DefinitionsKept", *kept);
 }
 
+/// A warning: both do the same work. Null: none.
+Json OperandsReplaced(const PolicyOutcome& outcome, const ClusterFacts& facts, const Json& found) {
+  if (!outcome.ignored.empty()) return {};
+  if (!facts.operands_left) return ConditionIn(found, kOperandsReplaced);
+  if (facts.operands_left->empty()) return {};
+  return ConditionOf(kOperandsReplaced, false, "OperandsLeft", *facts.operands_left);
+}
+
 bool AreFieldsAnswered(const PolicyOutcome& outcome) {
   return outcome.answered && outcome.ignored.empty() && outcome.problem.empty();
 }
@@ -309,6 +318,7 @@ PolicyState StateAlone(const PolicyOutcome& outcome, const ClusterFacts& facts, 
 PolicyState StateOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Json& found) {
   PolicyState state = StateAlone(outcome, facts, found);
   state.definitions = DefinitionsKept(outcome, facts);
+  if (outcome.ignored.empty()) state.operands_left = facts.operands_left;
   // Of a kind that is not served at all, the state says so.
   if (!AreFieldsAnswered(outcome) || !outcome.policy->kind->not_served.empty()) return state;
   for (const FieldAnswer& answer : outcome.answers)
@@ -332,6 +342,8 @@ Json StatusOf(const PolicyOutcome& outcome, const ClusterFacts& facts, const Jso
     conditions.push_back(NextKernelImages(*missing));
   if (Json applied = DefinitionsApplied(outcome, facts, found); !applied.is_null())
     conditions.push_back(std::move(applied));
+  if (Json replaced = OperandsReplaced(outcome, facts, found); !replaced.is_null())
+    conditions.push_back(std::move(replaced));
   SetTimes(conditions, found, now);
   SetGeneration(conditions, found, outcome, facts.written);
   if (!outcome.policy->kind->vendor.empty())
@@ -363,7 +375,7 @@ Json StatusOfUndecided(const PolicyObject& policy, const std::vector<std::string
     if (const Json* known = Find(before, "/observedGeneration"))
       condition["observedGeneration"] = *known;
   }
-  for (const char* type : {"FieldsServed", kDefinitionsApplied})
+  for (const char* type : {"FieldsServed", kDefinitionsApplied, kOperandsReplaced})
     if (Json known = ConditionIn(found, type); !known.is_null())
       conditions.push_back(std::move(known));
   Json status = found.is_object() ? found : Json::object();

@@ -38,6 +38,9 @@ struct ClusterFacts {
   /// Of the policies when that was so last, by uid.
   std::map<std::string, nlohmann::json> generations_written;
   std::vector<std::string> problems;  ///< what prevents the operator from writing
+  /// What a replaced operator has left and is none of `problems`, with the remedy, else an empty
+  /// text; null: not known yet.
+  std::optional<std::string> operands_left;
   /// The definitions that are used as they were found, by name; null: not all were read yet.
   std::optional<std::map<std::string, KeptDefinition>> definitions;
 };
@@ -53,6 +56,8 @@ struct PolicyState {
   std::vector<std::string> not_served = {};  ///< its sentences about fields without an effect
   /// The message of DefinitionsApplied, if that is False, and else an empty text; null: not known.
   std::optional<std::string> definitions = {};
+  /// Likewise of OperandsReplaced.
+  std::optional<std::string> operands_left = {};
 };
 /// `found`: the object's status as it is. A policy is not ready before what it wants was written
 /// once, even if all that was there before it is.

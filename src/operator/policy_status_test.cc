@@ -35,7 +35,7 @@ json ConditionIn(const json& status, const std::string& type) {
   return {};
 }
 
-TEST(PolicyStatus, HasNvidiasConditionsWithOneOfThemTrue) {
+TEST(PolicyStatus, WhileReadyHasNvidiasConditionsWithOneOfThemTrue) {
   const json status = StatusOf({.policy = &kObject}, FactsWith({{"n1", "ready", "Ready", "", ""}}),
                                {}, "2026-01-01T00:00:00Z");
   EXPECT_EQ(status["state"], "ready");
@@ -43,6 +43,51 @@ TEST(PolicyStatus, HasNvidiasConditionsWithOneOfThemTrue) {
   EXPECT_EQ(ConditionIn(status, "Ready")["status"], "True");
   EXPECT_EQ(ConditionIn(status, "Ready")["reason"], "Reconciled");
   EXPECT_EQ(ConditionIn(status, "Error")["status"], "False");
+  EXPECT_EQ(ConditionIn(status, "Error")["reason"], "Ready");
+}
+
+// NVIDIA's operator has Error=True meanwhile.
+TEST(PolicyStatus, WhileItWaitsForNodesNeitherConditionIsTrue) {
+  const json status =
+      StatusOf({.policy = &kObject}, FactsWith({{"n1", "notReady", "NoAgent", "", ""}}), {}, "now");
+  EXPECT_EQ(status["state"], "notReady");
+  EXPECT_EQ(ConditionIn(status, "Ready")["status"], "False");
+  EXPECT_EQ(ConditionIn(status, "Ready")["reason"], "OperandNotReady");
+  EXPECT_THAT(ConditionIn(status, "Ready")["message"].get<std::string>(), HasSubstr("n1"));
+  EXPECT_EQ(ConditionIn(status, "Error")["status"], "False");
+  EXPECT_EQ(ConditionIn(status, "Error")["message"], "");
+}
+
+TEST(PolicyStatus, WithAProblemErrorIsTrueAndHasTheReasonAndMessageOfReady) {
+  ClusterFacts facts = FactsWith({{"n1", "ready", "Ready", "", ""}});
+  facts.problems = {"services are refused"};
+  const json status = StatusOf({.policy = &kObject}, facts, {}, "now");
+  EXPECT_EQ(status["state"], "notReady");
+  EXPECT_EQ(ConditionIn(status, "Ready")["status"], "False");
+  EXPECT_EQ(ConditionIn(status, "Error")["status"], "True");
+  for (const char* key : {"reason", "message"})
+    EXPECT_EQ(ConditionIn(status, "Error")[key], ConditionIn(status, "Ready")[key]) << key;
+  EXPECT_EQ(ConditionIn(status, "Error")["reason"], "ReconcileFailed");
+}
+
+TEST(PolicyStatus, AWarningAboutOperandsStaysUntilTheyAreKnownToBeGone) {
+  ClusterFacts facts = FactsWith({{"n1", "ready", "Ready", "", ""}});
+  facts.operands_left = "delete them";
+  const json found = StatusOf({.policy = &kObject}, facts, {}, "now");
+  EXPECT_EQ(found["state"], "ready");
+  EXPECT_EQ(ConditionIn(found, "OperandsReplaced")["message"], "delete them");
+  EXPECT_TRUE(ConditionIn(StatusOf({.policy = &kObject, .ignored = "a"}, facts, {}, "now"),
+                          "OperandsReplaced")
+                  .is_null());
+  facts.operands_left.reset();
+  EXPECT_EQ(ConditionIn(StatusOf({.policy = &kObject}, facts, found, "now"), "OperandsReplaced"),
+            ConditionIn(found, "OperandsReplaced"));
+  EXPECT_EQ(
+      ConditionIn(StatusOfUndecided(kObject, {"a problem"}, found, "now"), "OperandsReplaced"),
+      ConditionIn(found, "OperandsReplaced"));
+  facts.operands_left = "";
+  EXPECT_TRUE(ConditionIn(StatusOf({.policy = &kObject}, facts, found, "now"), "OperandsReplaced")
+                  .is_null());
 }
 
 TEST(PolicyStatus, AConditionThatDidNotChangeKeepsItsTime) {

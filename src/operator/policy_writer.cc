@@ -354,6 +354,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     std::string state;        // with the reason, and of an error with its message
     std::string fields;       // the message of FieldsServed, if that is False
     std::string definitions;  // that of DefinitionsApplied
+    std::string operands;     // that of OperandsReplaced
   };
 
   /// The first state after a start is no change.
@@ -364,12 +365,15 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
     const Reported before = known != reported.end() ? known->second : ReportedIn(policy);
     const Reported now{state.state + " " + state.reason + (state.error ? " " + state.message : ""),
                        state.fields.value_or(before.fields),
-                       state.definitions.value_or(before.definitions)};
+                       state.definitions.value_or(before.definitions),
+                       state.operands_left.value_or(before.operands)};
     reported[key] = now;
     if (now.state != before.state) ReportState(key, ReferenceTo(policy), state);
     if (now.fields != before.fields) ReportFields(ReferenceTo(policy), before.fields, state);
     if (now.definitions != before.definitions && !now.definitions.empty())
       recorder.Warning(ReferenceTo(policy), "DefinitionsKept", now.definitions);
+    if (now.operands != before.operands && !now.operands.empty())
+      recorder.Warning(ReferenceTo(policy), "OperandsLeft", now.operands);
   }
 
   void ReportState(const std::string& key, const protocol::kube::ObjectReference& about,
@@ -392,7 +396,7 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
 
   /// What the status of an object says, of which nothing was reported by this process.
   static Reported ReportedIn(const PolicyObject& policy) {
-    std::string reason, error, fields, definitions;
+    std::string reason, error, fields, definitions, operands;
     for (const Json& condition : ListAt(policy.object, "/status/conditions")) {
       const std::string type = TextAt(condition, "/type"), message = TextAt(condition, "/message");
       const bool is_true = TextAt(condition, "/status") == "True";
@@ -400,8 +404,10 @@ struct PolicyWriter::State : std::enable_shared_from_this<State> {
       if (type == "Error" && is_true) error = " " + message;
       if (type == "FieldsServed" && !is_true) fields = message;
       if (type == "DefinitionsApplied" && !is_true) definitions = message;
+      if (type == "OperandsReplaced" && !is_true) operands = message;
     }
-    return {api::compat::StateOfPolicy(policy.object) + " " + reason + error, fields, definitions};
+    return {api::compat::StateOfPolicy(policy.object) + " " + reason + error, fields, definitions,
+            operands};
   }
 
   protocol::kube::Api& api;

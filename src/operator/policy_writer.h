@@ -1,7 +1,7 @@
 // Writes what concerns the policies themselves: their status, an Event for each change of state, of
-// an error, of the fields that are not served and of the definitions that stay as they were found,
-// and the finalizer that holds a deleted policy until what it caused was taken back. One that
-// another program removes is written ever more rarely.
+// an error, of the fields that are not served, of the definitions that stay as they were found and
+// of what a replaced operator has left, and the finalizer that holds a deleted policy until what it
+// caused was taken back. One that another program removes is written ever more rarely.
 #pragma once
 
 #include <functional>

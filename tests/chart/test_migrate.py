@@ -16,27 +16,39 @@ config: {map: {default: "version: v1\\nsharing: {mps: {resources: [{name: nvidia
 """
 
 
-def rendered(chart, programs, folder, *files) -> Rendered:
+def rendered(chart, programs, folder, file, node: str = "", release: str = "penstock") -> Rendered:
     """The objects that the printed installation would install; the preceding commands write its file of values and its file of counters."""
-    words = [word for file in files for word in ("--manifests", file)]
+    words = ["--manifests", file] + (["--node", node] if node else [])
     done = subprocess.run([programs / "penstock", "migrate", *words, "-o", "json"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    [command] = [step["command"] for step in json.loads(done.stdout)["steps"] if " install penstock " in step["command"]]
+    [command] = [step["command"] for step in json.loads(done.stdout)["steps"] if f" install {release} " in step["command"]]
     (folder / "deploy").symlink_to(ROOT / "deploy")
     if not (folder / "values.yaml").exists():
         (folder / "values.yaml").write_text(VALUES)
     (folder / "counters.csv").write_text("DCGM_FI_DEV_GPU_UTIL, gauge, u\n")
-    command = command.replace(" install penstock ", " template penstock --kube-version 1.36.3 --api-versions monitoring.coreos.com/v1/ServiceMonitor ")
+    command = command.replace(f" install {release} ", f" template {release} --kube-version 1.36.3 --api-versions monitoring.coreos.com/v1/ServiceMonitor ")
+    command = command.replace(" penstock/gpu-operator ", " deploy/helm/gpu-operator ")  # which a repository serves
     said = subprocess.run(["sh", "-euc", command], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL,
                           env=os.environ | {"PATH": f"{chart.helm.parent}:{os.environ['PATH']}"})
     assert said.returncode == 0, f"{command}\n{said.stderr}"
     return Rendered(read_all(said.stdout))
 
 
-@pytest.mark.parametrize("file", ["nvidia-chart.yaml", "nvidia-static.yaml", "gpu-operator.yaml"])
-def test_of_each_shape_of_the_stack_it_renders(chart, programs, tmp_path, file):
-    objects = rendered(chart, programs, tmp_path, TESTDATA / file)
+@pytest.mark.parametrize("file, node", [("nvidia-chart.yaml", ""), ("nvidia-static.yaml", ""), ("gpu-operator.yaml", "gpu-1")])
+def test_of_each_shape_of_the_stack_it_renders(chart, programs, tmp_path, file, node):
+    objects = rendered(chart, programs, tmp_path, TESTDATA / file, node)
     assert objects.container()["image"].startswith("localhost/penstock:")
     assert objects.container()["securityContext"]["privileged"] is True and "runtimeClassName" not in objects.pod()
+
+
+def test_in_place_of_nvidias_operator_ours_has_its_values_and_names(chart, programs, tmp_path):
+    (tmp_path / "values.yaml").write_text("mig: {strategy: mixed}\nnfd: {enabled: true}\noperator: {repository: nvcr.io/nvidia, image: gpu-operator}\n")
+    (tmp_path / "cluster.yaml").write_text("kind: ClusterPolicy\nmetadata: {name: cluster-policy}\nspec: {dcgmExporter: {version: 4.1.1-4.0.4-ubuntu22.04}}\n")
+    objects = rendered(chart, programs, tmp_path, tmp_path / "cluster.yaml", release="gpu-operator")
+    assert objects.one("ClusterPolicy", "cluster-policy")["spec"]["mig"] == {"strategy": "mixed"}
+    [own] = [one for one in objects if one["kind"] == "Penstock"]
+    assert own["spec"] == {"node": {"telemetry": {"hostLabel": "Hostname"}}}
+    [operator] = [one for one in objects if one["kind"] == "Deployment"]
+    assert operator["spec"]["template"]["spec"]["containers"][0]["image"].startswith("localhost/penstock:")
 
 
 def test_values_of_nvidias_chart_become_ours_with_what_mps_needs(chart, programs, tmp_path):

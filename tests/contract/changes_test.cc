@@ -472,6 +472,30 @@ TEST_P(Changes, APodThatPullsAnImageIsMadeOnceAndGoesAtOnce) {
       << "it has no time to end";
 }
 
+TEST_P(Changes, DaemonSetsThatAreNotTheOperatorsAreShownWithTheirOwners) {
+  const std::string space = MakeNamespace();
+  const auto make = [&](const std::string& name, const Json& labels) {
+    Json set = SetWithImage("localhost/penstock:1");
+    set["metadata"] = {{"name", name}, {"labels", labels}};
+    set["metadata"]["ownerReferences"] = {Owner("a-policy", true)};
+    Ok(Create(kDaemonSets, space, set, "somebody"));
+  };
+  make("ours", {{std::string(cluster::kManagedBy), kOperator}});
+  make("theirs", {{std::string(cluster::kManagedBy), "gpu-operator"}});
+  make("unlabelled", Json::object());
+  ApiCall stream = StreamingList(kDaemonSets, space);
+  stream.query["labelSelector"] = std::string(cluster::kSelectorOfOthers);
+  stream.accept = kMetadataOfEvents;
+  Watching watching(*server_, stream);
+  ASSERT_THAT(watching.Events(3),
+              ElementsAre("ADDED theirs", "ADDED unlabelled", "BOOKMARK end of list"));
+  const Json theirs = watching.Lines()[0]["object"];
+  EXPECT_EQ(theirs["metadata"]["ownerReferences"][0]["controller"], true);
+  EXPECT_FALSE(theirs.contains("spec"));
+  Ok(Delete(kDaemonSets, space, "theirs"));
+  EXPECT_THAT(watching.Events(4), testing::Contains("DELETED theirs"));
+}
+
 TEST_P(Changes, ARuntimeClassIsAppliedAndDeleted) {
   const Json object = {
       {"apiVersion", "node.k8s.io/v1"},

@@ -107,6 +107,11 @@ const std::pair<std::string, std::string>& HostDriverMark() {
   return mark;
 }
 
+bool OnlyReadsDevices(std::string_view daemon_set) {
+  return daemon_set == "nvidia-dcgm" || daemon_set == "nvidia-dcgm-exporter" ||
+         daemon_set == "nvidia-node-status-exporter";
+}
+
 std::string PortName(std::string_view service) {
   if (service == "nvidia-dcgm-exporter") return "gpu-metrics";
   if (service == "nvidia-dcgm") return "dcgm";

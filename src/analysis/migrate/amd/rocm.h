@@ -35,10 +35,13 @@ bool KeepsNamesOfModes(const Found& found);
 /// Where DCM's or the exporter's ConfigMap is, in which the release may be; empty: there is none.
 std::string RocmNamespace(const Found& found);
 
+/// What Penstock's chart takes the place of: `penstock` of plugins, `gpu-operator` of an operator.
+enum class Replaced { kPlugins, kOperator };
+
 /// Adds to the values of the installation in the namespace `space` what keeps ROCm's settings, and
 /// the commands that must precede it to the plan.
-void AddRocmValues(const Found& found, const std::string& space, std::string& values,
-                   Migration& plan);
+void AddRocmValues(const Found& found, const std::string& space, Replaced replaced,
+                   std::string& values, Migration& plan);
 
 /// Adds the commands that remove ROCm's programs.
 void AddRocmRemoval(const Found& found, Migration& plan);

@@ -68,9 +68,12 @@ std::string RocmNamespace(const Found& found) {
   return "";
 }
 
-void AddRocmValues(const Found& found, const std::string& space, std::string& values,
-                   Migration& plan) {
-  if (KeepsNamesOfModes(found)) values += " --set penstock.config.parts.strategy=mixed";
+void AddRocmValues(const Found& found, const std::string& space, Replaced replaced,
+                   std::string& values, Migration& plan) {
+  const bool of_operator = replaced == Replaced::kOperator;
+  if (KeepsNamesOfModes(found))
+    values += std::string(" --set penstock.") + (of_operator ? "spec.node" : "config") +
+              ".parts.strategy=mixed";
   const auto use = [&](Part part, const char* value) {
     for (const Workload* one : WorkloadsOf(found, {part})) {
       if (one->config_map.empty()) continue;
@@ -78,8 +81,10 @@ void AddRocmValues(const Found& found, const std::string& space, std::string& va
       return;
     }
   };
-  use(Part::kRocmConfigManager, "penstock.parts.modeProfilesConfigMap");
-  use(Part::kRocmExporter, "penstock.telemetry.exporterConfigMap");
+  use(Part::kRocmConfigManager, of_operator ? "penstock.spec.configMaps.modeProfiles"
+                                            : "penstock.parts.modeProfilesConfigMap");
+  use(Part::kRocmExporter,
+      of_operator ? "penstock.spec.configMaps.exporter" : "penstock.telemetry.exporterConfigMap");
 }
 
 void AddRocmRemoval(const Found& found, Migration& plan) {

@@ -103,6 +103,8 @@ struct RuntimeClass {
 struct Policy {
   std::string name, config_map, default_key, mig_strategy;
   std::string layouts_map, default_layout, gpu_clients_map;  ///< of the MIG manager
+  std::string release, release_namespace;                    ///< of Helm; empty: not known
+  std::string values_file;         ///< instead of an object: the values of its chart
   std::vector<Workload> operands;  ///< the workloads that it will create: the device plugin, the
                                    ///< exporter
 };

@@ -47,6 +47,19 @@ std::string Named(const std::vector<std::string>& names);
 /// Adds the changes from Penstock to NVIDIA's stack.
 void AddChangesBack(const Found& found, const std::string& only, Migration& plan);
 
+/// Whether Penstock's operator is to take the place of NVIDIA's, with its values: a ClusterPolicy
+/// was found, or a DaemonSet of one, and the plan is for all nodes.
+bool ReplacesOperator(const Found& found, const std::string& node);
+
+/// Adds the commands of that, parts of AddSteps: first those that end NVIDIA's operator. Where
+/// Penstock's has the ClusterPolicy already, the commands that remove what NVIDIA's has left.
+void AddOperatorRemoval(const Found& found, Migration& plan);
+void AddOperatorInstall(const Found& found, Migration& plan);
+
+/// Adds the commands that remove labels by which NVIDIA's programs have paused pods, and names the
+/// nodes on which labels switch services off.
+void AddPausedLabels(const Found& found, Migration& plan);
+
 /// Adds the commands in order. Call it after the changes: it reads `plan.as_nvidia`, `host_label`
 /// and `job`.
 void AddSteps(const Found& found, const std::string& node, Migration& plan);

@@ -50,6 +50,7 @@ std::string Plain(const Json& value) {
 void TakeValues(const Json& values, Chart chart, const std::string& file, Found& found) {
   if (chart == Chart::kOperator) {
     found.policies.push_back(PolicyOf(values, "cluster-policy", "values " + file));
+    found.policies.back().values_file = file;
     return;
   }
   Workload plugin{

@@ -142,6 +142,23 @@ void AddLayouts(const Json& pod, const Json& container, Workload& workload) {
         workload.config_map = TextAt(volume, {"configMap", "name"});
 }
 
+struct HelmRelease {
+  std::string name, namespace_name;
+};
+/// The release of Helm that an object is part of; empty: none is known.
+HelmRelease HelmReleaseOf(const Json& object) {
+  const auto annotations = TextsAt(object, {"metadata", "annotations"}),
+             labels = TextsAt(object, {"metadata", "labels"});
+  const auto text = [](const auto& map, const char* key) {
+    return map.contains(key) ? map.at(key) : std::string();
+  };
+  if (std::string name = text(annotations, kHelmRelease); !name.empty())
+    return {std::move(name), text(annotations, kHelmNamespace)};
+  if (text(labels, "app.kubernetes.io/managed-by") != "Helm") return {};
+  return {text(labels, "app.kubernetes.io/instance"),  // as printed by `helm template`
+          TextAt(object, {"metadata", "namespace"})};
+}
+
 /// Adds the object where it is a workload of the stack; returns whether it is.
 bool TakeWorkload(const Json& object, Found& found) {
   const Json& pod = At(object, {"spec", "template", "spec"});
@@ -155,19 +172,10 @@ bool TakeWorkload(const Json& object, Found& found) {
     workload.from = workload.kind + " " +
                     (workload.namespace_name.empty() ? "" : workload.namespace_name + "/") +
                     workload.name;
-    const auto annotations = TextsAt(object, {"metadata", "annotations"}),
-               labels = TextsAt(object, {"metadata", "labels"});
-    const auto text = [](const auto& map, const char* key) {
-      return map.contains(key) ? map.at(key) : std::string();
-    };
-    workload.release = text(annotations, kHelmRelease);
-    workload.release_namespace = text(annotations, kHelmNamespace);
-    if (workload.release.empty() &&
-        text(labels, "app.kubernetes.io/managed-by") == "Helm") {  // as printed by `helm template`
-      workload.release = text(labels, "app.kubernetes.io/instance");
-      workload.release_namespace = workload.namespace_name;
-    }
-    workload.chart = text(labels, "helm.sh/chart");
+    HelmRelease release = HelmReleaseOf(object);
+    workload.release = std::move(release.name);
+    workload.release_namespace = std::move(release.namespace_name);
+    workload.chart = TextAt(object, {"metadata", "labels", "helm.sh/chart"});
     for (const Json& owner : Items(object, {"metadata", "ownerReferences"}))
       if (TextAt(owner, {"kind"}) == "ClusterPolicy") workload.policy = TextAt(owner, {"name"});
     workload.image = TextAt(container, {"image"});
@@ -229,6 +237,9 @@ void TakeNode(const Json& object, Found& found) {
 void TakePolicy(const Json& object, Found& found) {
   const std::string name = TextAt(object, {"metadata", "name"});
   found.policies.push_back(PolicyOf(At(object, {"spec"}), name, "ClusterPolicy " + name));
+  HelmRelease release = HelmReleaseOf(object);
+  found.policies.back().release = std::move(release.name);
+  found.policies.back().release_namespace = std::move(release.namespace_name);
 }
 
 void TakeNodeFeature(const Json& object, Found& found) {

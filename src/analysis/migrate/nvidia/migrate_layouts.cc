@@ -92,10 +92,12 @@ void AddLayouts(const Found& found, const std::string& only, Migration& plan) {
       plan.remarks.push_back(
           "ClusterPolicy " + one.name + ": migManager.gpuClientsConfig (" + one.gpu_clients_map +
           "): those of its services of the host that have a GPU open are stopped "
-          "while it is divided, with --set migManager.gpuClientsConfig.name=" +
-          one.gpu_clients_map +
-          " and that ConfigMap in the release's namespace; pods are stopped by "
-          "the labels nvidia.com/gpu.deploy.{client,dcgm,nvsm}");
+          "while it is divided" +
+          (ReplacesOperator(found, only)
+               ? ""
+               : ", with --set migManager.gpuClientsConfig.name=" + one.gpu_clients_map +
+                     " and that ConfigMap in the release's namespace") +
+          "; pods are stopped by the labels nvidia.com/gpu.deploy.{client,dcgm,nvsm}");
 }
 
 }  // namespace penstock::analysis

@@ -168,7 +168,7 @@ std::set<std::string> JobsOf(const Found& found, const Workload& exporter) {
 }
 
 /// Adds RuntimeClasses whose handlers the toolkit added to the engine.
-void AddRuntimeClasses(const Found& found, Migration& plan) {
+void AddRuntimeClasses(const Found& found, bool replaces_operator, Migration& plan) {
   for (const RuntimeClass& one : found.runtime_classes) {
     if (!one.handler.starts_with("nvidia")) continue;
     std::vector<std::string> users;
@@ -176,7 +176,8 @@ void AddRuntimeClasses(const Found& found, Migration& plan) {
       if (consumer.runtime_class == one.name) users.push_back(consumer.name);
     plan.objects.push_back({"RuntimeClass " + one.name, "handler " + one.handler,
                             "handler " + one.handler, 0,
-                            std::string("stays as long as the toolkit does") +
+                            std::string(replaces_operator ? "made again by Penstock's operator"
+                                                          : "stays as long as the toolkit does") +
                                 (users.empty() ? "" : "; used by " + Named(users))});
   }
 }
@@ -212,20 +213,28 @@ std::vector<std::string> QueriesThatName(const Found& found, const std::string& 
 }
 
 void AddMonitoring(const Found& found, const std::string& only, Migration& plan) {
+  const bool replaces_operator = ReplacesOperator(found, only);
   AddMetrics(found, only, plan);
   for (const Workload* one : WorkloadsOf(found, {Part::kExporter})) {
     AddHostLabel(*one, plan);
-    AddScraping(found, *one, "port 9400", plan);
+    // Penstock's operator makes the Service and ServiceMonitor of the ClusterPolicy's.
+    if (one->policy.empty() || !replaces_operator) AddScraping(found, *one, "port 9400", plan);
   }
-  AddRuntimeClasses(found, plan);
+  AddRuntimeClasses(found, replaces_operator, plan);
+  const auto goes = [&](const Workload& one) { return replaces_operator && !one.policy.empty(); };
   for (const Workload* one : WorkloadsOf(found, {Part::kHostEngine}))
     plan.remarks.push_back(
         one->from +
-        ": not used by Penstock; programs that read from it keep working beside Penstock");
+        (goes(*one)
+             ? ": goes with NVIDIA's operator; programs that read from it need one of their own"
+             : ": not used by Penstock; programs that read from it keep working beside Penstock"));
   for (const Workload* one : WorkloadsOf(found, {Part::kToolkit}))
-    plan.remarks.push_back(one->from +
-                           ": stays; before you remove it, `penstock runtime configure` gives the "
-                           "engine what pods need");
+    plan.remarks.push_back(
+        one->from +
+        (goes(*one) ? ": goes with NVIDIA's operator; with toolkit.enabled the agents give the "
+                      "engine what pods need"
+                    : ": stays; before you remove it, `penstock runtime configure` gives the "
+                      "engine what pods need"));
 }
 
 }  // namespace penstock::analysis

@@ -125,7 +125,7 @@ void AddInstallStep(const Found& found, Migration& plan) {
     if (!one->namespace_name.empty()) space = one->namespace_name;
     break;
   }
-  for (const Policy& one : found.policies) {
+  for (const Policy& one : found.policies) {  // of one node
     if (one.config_map.empty() || !values.empty()) continue;
     values = FromConfigMap(one.config_map, one.default_key);
     for (const ConfigFile& file : found.configs)
@@ -139,7 +139,7 @@ void AddInstallStep(const Found& found, Migration& plan) {
   AddCounters(found, space, values, plan);
   AddJobDirectory(found, values);
   AddMig(found, space, values, plan);
-  AddRocmValues(found, space, values, plan);
+  AddRocmValues(found, space, Replaced::kPlugins, values, plan);
   if (!plan.host_label.empty()) values += " --set penstock.telemetry.hostLabel=" + plan.host_label;
   if (!plan.job.empty())
     values +=
@@ -163,19 +163,21 @@ void AddInstallStep(const Found& found, Migration& plan) {
                         why});
 }
 
+/// The value by which a Node's label keeps a pod of NVIDIA's operator from it, which runs on nodes
+/// with "true", and leaves the agent's service on, which "false" would switch off.
+constexpr char kNotTheirs[] = "=penstock";
+
 /// Adds the removal of the exporter as the last step: it can run beside the agent's page.
 void AddExporterRemoval(const Found& found, const std::string& node, Migration& plan) {
   static constexpr char kWhy[] =
       "once the dashboards and alerts work with Penstock's pages; until then both can run";
   for (const Workload* one : WorkloadsOf(found, {Part::kExporter})) {
     if (one->kind == "values") continue;
-    if (!one->policy.empty() && node.empty()) {
-      plan.steps.push_back({"kubectl patch clusterpolicy " + ForShell(one->policy) +
-                                R"( --type merge -p '{"spec":{"dcgmExporter":{"enabled":false}}}')",
-                            kWhy});
-    } else if (!one->policy.empty()) {
+    if (!one->policy.empty() && node.empty()) continue;  // it goes with its operator
+    if (!one->policy.empty()) {
       plan.steps.push_back({"kubectl label node " + ForShell(node) +
-                                " nvidia.com/gpu.deploy.dcgm-exporter=false --overwrite",
+                                " nvidia.com/gpu.deploy.dcgm-exporter" + kNotTheirs +
+                                " --overwrite",
                             kWhy});
     } else if (!one->release.empty()) {
       plan.steps.push_back(
@@ -208,21 +210,12 @@ void AddRemovalSteps(const Found& found, const std::string& node, Migration& pla
                             why});
     }
   }
-  for (const Policy& one : found.policies) {
-    if (node.empty()) {
-      plan.steps.push_back(
-          {"kubectl patch clusterpolicy " + ForShell(one.name) +
-               R"( --type merge -p '{"spec":{"devicePlugin":{"enabled":false},"gfd":{"enabled":false},"migManager":{"enabled":false}}}')",
-           "the operator removes its device plugin, GPU Feature Discovery and MIG manager and "
-           "keeps "
-           "the driver and the toolkit"});
-    } else {
-      plan.steps.push_back({"kubectl label node " + ForShell(node) +
-                                " nvidia.com/gpu.deploy.device-plugin=false "
-                                "nvidia.com/gpu.deploy.gpu-feature-discovery=false "
-                                "nvidia.com/gpu.deploy.mig-manager=false --overwrite",
-                            "the operator removes the three from this node only"});
-    }
+  if (!found.policies.empty() && !node.empty()) {
+    std::string command = "kubectl label node " + ForShell(node);
+    for (const char* part : {"device-plugin", "gpu-feature-discovery", "mig-manager"})
+      command += std::string(" nvidia.com/gpu.deploy.") + part + kNotTheirs;
+    plan.steps.push_back(
+        {command + " --overwrite", "NVIDIA's operator removes the three from this node only"});
   }
   AddExporterRemoval(found, node, plan);
   AddRocmRemoval(found, plan);
@@ -249,8 +242,11 @@ std::string InNamespace(const std::string& name) {
 }
 
 void AddSteps(const Found& found, const std::string& node, Migration& plan) {
+  const bool replaces_operator = ReplacesOperator(found, node);
   AddCheckSteps(found, plan);
-  AddInstallStep(found, plan);
+  if (replaces_operator) AddOperatorRemoval(found, plan);
+  if (node.empty()) AddPausedLabels(found, plan);
+  replaces_operator ? AddOperatorInstall(found, plan) : AddInstallStep(found, plan);
   AddRemovalSteps(found, node, plan);
   plan.steps.push_back(
       {node.empty() ? "kubectl penstock nodes" : "kubectl penstock explain " + ForShell(node),

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/migrate/nvidia/migrate_offer.h"
+#include "api/compat/nvidia/deploy_labels.h"
 #include "base/core/strings.h"
 #include "base/testing/build_tree.h"
 #include "os/core/file.h"
@@ -226,19 +227,156 @@ TEST(MigratePlan, OfAPlainManifestDeletesTheDaemonSetAfterOursIsThere) {
                   "kubectl penstock nodes"));
 }
 
-TEST(MigratePlan, UnderTheOperatorItIsTheOperatorThatIsReported) {
-  EXPECT_THAT(Commands(PlanOf("gpu-operator.yaml")),
-              AllOf(Contains(StartsWith("kubectl patch clusterpolicy cluster-policy --type merge "
-                                        "-p '{\"spec\":{\"devicePlugin\"")),
-                    Contains("helm -n gpu-operator install penstock deploy/helm/penstock --set "
-                             "config.name=time-slicing-config --set config.default=any --set "
-                             "migStrategy=single"),
-                    Not(Contains(HasSubstr("delete daemonset")))));
+TEST(MigratePlan, OfAllNodesUnderTheOperatorPutsOurOperatorInItsPlace) {
+  EXPECT_THAT(
+      Commands(PlanOf("gpu-operator.yaml")),
+      ElementsAre("kubectl -n gpu-operator get configmap time-slicing-config -o yaml | penstock "
+                  "config check --lenient -",
+                  "helm -n gpu-operator get values gpu-operator -o yaml > values.yaml",
+                  "helm -n gpu-operator uninstall gpu-operator --wait",
+                  "helm -n gpu-operator install gpu-operator penstock/gpu-operator -f values.yaml "
+                  "--set penstock.image.repository=localhost/penstock",
+                  "kubectl get nodefeatures -A | grep nvidia-features-for-",
+                  "kubectl penstock nodes"));
+}
+
+TEST(MigratePlan, OfOneNodeUnderTheOperatorGoesByLabelsThatDoNotSwitchTheAgentOff) {
   EXPECT_THAT(
       Commands(PlanOf("gpu-operator.yaml", Direction::kToPenstock, "gpu-1")),
-      AllOf(
-          Contains(HasSubstr("kubectl label node gpu-1 nvidia.com/gpu.deploy.device-plugin=false")),
-          Not(Contains(HasSubstr("patch clusterpolicy")))));
+      AllOf(Contains("helm -n gpu-operator install penstock deploy/helm/penstock --set "
+                     "config.name=time-slicing-config --set config.default=any --set "
+                     "migStrategy=single"),
+            Contains("kubectl label node gpu-1 nvidia.com/gpu.deploy.device-plugin=penstock "
+                     "nvidia.com/gpu.deploy.gpu-feature-discovery=penstock "
+                     "nvidia.com/gpu.deploy.mig-manager=penstock --overwrite"),
+            Not(Contains(HasSubstr("uninstall")))));
+  for (const char* service : {"device-plugin", "gpu-feature-discovery", "mig-manager"})
+    EXPECT_EQ(
+        api::compat::ServicesOf({{std::string("nvidia.com/gpu.deploy.") + service, "penstock"}}),
+        api::compat::NodeServices{});
+}
+
+TEST(MigratePlan, KnowsTheOperatorsReleaseByItsClusterPolicy) {
+  Found found;
+  const auto take = [&found](nlohmann::json metadata) {
+    metadata["name"] = "cluster-policy";
+    found = {};
+    TakeObject({{"kind", "ClusterPolicy"}, {"metadata", std::move(metadata)}}, found);
+    return Commands(Plan(found, Direction::kToPenstock, ""));
+  };
+  EXPECT_THAT(take({{"annotations",
+                     {{"meta.helm.sh/release-name", "gpus"},
+                      {"meta.helm.sh/release-namespace", "accelerators"}}}}),
+              AllOf(Contains("helm -n accelerators get values gpus -o yaml > values.yaml"),
+                    Contains("helm -n accelerators uninstall gpus --wait"),
+                    Contains(StartsWith("helm -n accelerators install gpu-operator "))));
+  EXPECT_THAT(
+      take({{"labels",
+             {{"app.kubernetes.io/managed-by", "Helm"}, {"app.kubernetes.io/instance", "gpus"}}}}),
+      Contains("helm -n gpu-operator uninstall gpus --wait"));
+}
+
+TEST(MigratePlan, OfTheOperatorsValuesInstallsWithThem) {
+  Found found;
+  ASSERT_TRUE(TakeFile("operator: {}\ndevicePlugin: {enabled: true}\ngfd: {}\n"
+                       "dcgmExporter: {image: dcgm-exporter, version: 4.1.1-4.0.4-ubuntu22.04}\n",
+                       "mine.yaml", found)
+                  .ok());
+  EXPECT_THAT(Commands(Plan(found, Direction::kToPenstock, "")),
+              ElementsAre("helm -n gpu-operator uninstall gpu-operator --wait",
+                          "helm -n gpu-operator install gpu-operator penstock/gpu-operator -f "
+                          "mine.yaml --set penstock.image.repository=localhost/penstock --set "
+                          "penstock.spec.node.telemetry.hostLabel=Hostname",
+                          "kubectl penstock nodes"));
+}
+
+TEST(MigratePlan, WhereOurOperatorHasThePolicyRemovesWhatNvidiasLeft) {
+  Found found = Read("gpu-operator.yaml");
+  found.workloads.push_back({.part = Part::kPenstock,
+                             .kind = "DaemonSet",
+                             .name = "penstock-agent",
+                             .namespace_name = "gpu-operator",
+                             .policy = "cluster-policy"});
+  EXPECT_THAT(
+      Commands(Plan(found, Direction::kToPenstock, "")),
+      AllOf(Contains("kubectl -n gpu-operator delete daemonset nvidia-device-plugin-daemonset"),
+            Not(Contains(HasSubstr("helm"))), Not(Contains(HasSubstr("penstock-agent")))));
+}
+
+TEST(MigratePlan, TheChartThatServedOneNodeGoesBeforeOurOperatorComes) {
+  Found found = Read("gpu-operator.yaml");
+  found.workloads.push_back({.part = Part::kPenstock,
+                             .kind = "DaemonSet",
+                             .name = "penstock",
+                             .namespace_name = "gpus",
+                             .release = "pen"});
+  EXPECT_THAT(Commands(Plan(found, Direction::kToPenstock, "")),
+              Contains("helm -n gpus uninstall pen --wait"));
+}
+
+TEST(MigratePlan, RemovesLabelsByWhichNvidiasProgramsHavePausedPods) {
+  Found found = Read("gpu-operator.yaml");
+  found.nodes[0].labels["nvidia.com/gpu.deploy.device-plugin"] = "paused-for-driver-upgrade";
+  found.nodes[0].labels["nvidia.com/gpu.deploy.dcgm"] = "paused-for-driver-upgrade";
+  found.nodes.push_back(found.nodes[0]);
+  found.nodes[1].name = "gpu-2";
+  found.nodes.push_back({.name = "gpu-3"});
+  found.nodes[2].labels["nvidia.com/gpu.deploy.gpu-feature-discovery"] = "false";
+  const Migration plan = Plan(found, Direction::kToPenstock, "");
+  const std::vector<std::string> commands = Commands(plan);
+  const auto at = [&commands](const std::string& text) {
+    const auto contains = [&text](const std::string& one) {
+      return one.find(text) != std::string::npos;
+    };
+    return static_cast<std::size_t>(std::ranges::find_if(commands, contains) - commands.begin());
+  };
+  EXPECT_THAT(commands, Contains("kubectl label node gpu-1 gpu-2 nvidia.com/gpu.deploy.dcgm- "
+                                 "nvidia.com/gpu.deploy.device-plugin-"));
+  EXPECT_LT(at("uninstall"), at("label node")) << "else its programs set them again";
+  EXPECT_LT(at("label node"), at("install gpu-operator penstock"));
+  EXPECT_THAT(plan.remarks,
+              Contains(StartsWith("nvidia.com/gpu.deploy.gpu-feature-discovery=false (gpu-3)")));
+  found.policies.clear();
+  found.workloads.clear();
+  EXPECT_THAT(Commands(Plan(found, Direction::kToPenstock, "")),
+              Contains(commands.at(at("label node"))))
+      << "the operator may be gone already";
+}
+
+TEST(MigratePlan, SaysWhatGoesWithTheOperatorAndWhatOurOperatorMakes) {
+  Found found = Read("gpu-operator.yaml");
+  for (const auto& [part, name] :
+       {std::pair(Part::kExporter, "nvidia-dcgm-exporter"), std::pair(Part::kToolkit, "toolkit"),
+        std::pair(Part::kHostEngine, "nvidia-dcgm")})
+    found.workloads.push_back({.part = part,
+                               .kind = "DaemonSet",
+                               .name = name,
+                               .namespace_name = "gpu-operator",
+                               .from = name,
+                               .policy = "cluster-policy",
+                               .labels = {{"app", name}}});
+  found.endpoints.push_back({.kind = "Service",
+                             .name = "nvidia-dcgm-exporter",
+                             .selects = {{"app", "nvidia-dcgm-exporter"}}});
+  found.runtime_classes.push_back({"nvidia", "nvidia"});
+  const Migration plan = Plan(found, Direction::kToPenstock, "");
+  EXPECT_THAT(plan.objects,
+              ElementsAre(AllOf(Field(&PlannedChange::what, "RuntimeClass nvidia"),
+                                Field(&PlannedChange::note, StartsWith("made again by")))));
+  EXPECT_THAT(plan.remarks, AllOf(Contains(StartsWith("toolkit: goes with NVIDIA's operator")),
+                                  Contains(StartsWith("nvidia-dcgm: goes with NVIDIA's"))));
+  const Migration of_one = Plan(found, Direction::kToPenstock, "gpu-1");
+  EXPECT_THAT(of_one.remarks, AllOf(Contains(StartsWith("toolkit: stays")),
+                                    Contains(StartsWith("nvidia-dcgm: not used"))));
+  EXPECT_EQ(of_one.objects.size(), 2u);
+}
+
+TEST(MigratePlan, NamesProgramsWhoseSettingsAreNotInTheOperatorsValues) {
+  Found found = Read("gpu-operator.yaml");
+  const Found exporter = Read("dcgm-exporter.yaml");
+  found.workloads.push_back(exporter.workloads[0]);
+  EXPECT_THAT(Plan(found, Direction::kToPenstock, "").remarks,
+              Contains(StartsWith(exporter.workloads[0].from + ": not the ClusterPolicy's")));
 }
 
 TEST(MigratePlan, ReportsWhatBecomesOfResourcesAndLabelsOfANodeThatShares) {
@@ -377,8 +515,10 @@ Found WithMigManager(const std::string& config, const std::string& label,
 }
 
 TEST(MigratePlan, TakesTheMigManagersLayoutsAlong) {
-  const Migration plan = Plan(WithMigManager("{name: our-layouts, default: whole}", "ours"),
-                              Direction::kToPenstock, "");
+  const Found found = WithMigManager("{name: our-layouts, default: whole}", "ours");
+  EXPECT_THAT(Commands(Plan(found, Direction::kToPenstock, "")),
+              Contains("helm -n gpus get values gpu-operator -o yaml > values.yaml"));
+  const Migration plan = Plan(found, Direction::kToPenstock, "a");
   EXPECT_THAT(plan.problems, IsEmpty());
   EXPECT_THAT(plan.found, Contains("ConfigMap gpus/our-layouts, key config.yaml: layouts of GPUs"));
   EXPECT_THAT(
@@ -386,7 +526,7 @@ TEST(MigratePlan, TakesTheMigManagersLayoutsAlong) {
       AllOf(Contains("helm -n gpus install penstock deploy/helm/penstock --set "
                      "migStrategy=mixed --set migManager.config.default=whole --set "
                      "migManager.config.name=our-layouts"),
-            Contains(HasSubstr("\"migManager\":{\"enabled\":false}")),
+            Contains(HasSubstr("nvidia.com/gpu.deploy.mig-manager=penstock")),
             Contains(HasSubstr("get configmap our-layouts -o yaml | penstock config check"))));
   EXPECT_THAT(plan.remarks,
               AllOf(Contains(HasSubstr("nvidia.com/mig.config=ours (a): the agent")),
@@ -397,7 +537,7 @@ TEST(MigratePlan, TakesTheMigManagersLayoutsAlong) {
 TEST(MigratePlan, CopiesLayoutsThatAreUnderAnotherKey) {
   EXPECT_THAT(
       Commands(Plan(WithMigManager("{name: our-layouts}", "ours", "layouts"),
-                    Direction::kToPenstock, "")),
+                    Direction::kToPenstock, "a")),
       AllOf(Contains("kubectl -n gpus get configmap our-layouts -o jsonpath='{.data.layouts}' > "
                      "layouts.yaml"),
             Contains("kubectl -n gpus create configmap penstock-layouts "
@@ -408,7 +548,7 @@ TEST(MigratePlan, CopiesLayoutsThatAreUnderAnotherKey) {
 TEST(MigratePlan, LeavesOutTheOperatorsOwnLayoutsAndItsDefault) {
   const Migration plan =
       Plan(WithMigManager("{name: default-mig-parted-config, default: all-disabled}", "all-1g.5gb"),
-           Direction::kToPenstock, "");
+           Direction::kToPenstock, "a");
   EXPECT_THAT(Commands(plan), Not(Contains(HasSubstr("migManager.config"))));
   EXPECT_THAT(plan.problems, IsEmpty());
   EXPECT_THAT(plan.remarks, Contains(HasSubstr("from the profiles of each node's GPUs")));
@@ -562,8 +702,8 @@ TEST(MigratePlan, OfTheExportersValuesReadsItsMetricsAndArguments) {
 
 // Whatever the exporter's container calls the folder, the agents' pods see it under its own name.
 TEST(MigratePlan, KeepsTheFolderInWhichJobsAreListed) {
-  const auto install = [](const Found& found) {
-    const auto commands = Commands(Plan(found, Direction::kToPenstock, ""));
+  const auto install = [](const Found& found, const std::string& node = "") {
+    const auto commands = Commands(Plan(found, Direction::kToPenstock, node));
     return *std::ranges::find_if(commands, [](const std::string& one) {
       return one.find("install penstock") != std::string::npos;
     });
@@ -597,7 +737,7 @@ TEST(MigratePlan, KeepsTheFolderInWhichJobsAreListed) {
               {"metadata", {{"name", "p"}}},
               {"spec", {{"dcgmExporter", {{"hpcJobMapping", {{"enabled", true}}}}}}}},
              policy);
-  EXPECT_THAT(install(policy),
+  EXPECT_THAT(install(policy, "gpu-1"),
               HasSubstr("penstock.telemetry.jobDirectory=/var/lib/dcgm-exporter/job-mapping"));
 }
 
@@ -651,10 +791,12 @@ TEST(MigratePlan, OfAPolicyAloneGoesByWhatItWillMake) {
   EXPECT_THAT(plan.remarks,
               Contains(HasSubstr("devicePlugin: --no-such is not a setting of the plugin")));
   EXPECT_EQ(plan.host_label, "Hostname");
-  EXPECT_THAT(Commands(plan),
-              AllOf(Contains(HasSubstr(
-                        "-n gpu get configmap counters -o jsonpath='{.data.dcgm-metrics\\.csv}'")),
-                    Contains(HasSubstr(R"('{"spec":{"dcgmExporter":{"enabled":false}}}')"))));
+  EXPECT_THAT(
+      Commands(Plan(found, Direction::kToPenstock, "gpu-1")),
+      AllOf(Contains(HasSubstr(
+                "-n gpu get configmap counters -o jsonpath='{.data.dcgm-metrics\\.csv}'")),
+            Contains("kubectl label node gpu-1 nvidia.com/gpu.deploy.dcgm-exporter=penstock "
+                     "--overwrite")));
   found.policies.front().operands.clear();
   EXPECT_THAT(Plan(found, Direction::kToPenstock, "").host_label, IsEmpty());
 }

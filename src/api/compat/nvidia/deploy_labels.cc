@@ -31,10 +31,11 @@ constexpr Service kServices[] = {
 
 std::string KeyOf(std::string_view name) { return std::string(kDeploy) + std::string(name); }
 
+bool IsPaused(const std::string& value) { return value.starts_with("paused-for-"); }
+
 bool IsOff(const std::map<std::string, std::string>& labels, std::string_view name) {
   const auto label = labels.find(KeyOf(name));
-  return label != labels.end() &&
-         (label->second == "false" || label->second.starts_with("paused-for-"));
+  return label != labels.end() && (label->second == "false" || IsPaused(label->second));
 }
 
 }  // namespace
@@ -51,6 +52,13 @@ const std::vector<std::string>& ServiceLabels() {
 const std::string& ToolkitLabel() {
   static const std::string key = KeyOf(kToolkit);
   return key;
+}
+
+std::vector<std::string> PausedLabels(const std::map<std::string, std::string>& labels) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : labels)
+    if (key.starts_with(kDeploy) && IsPaused(value)) keys.push_back(key);
+  return keys;
 }
 
 NodeServices ServicesOf(const std::map<std::string, std::string>& labels) {

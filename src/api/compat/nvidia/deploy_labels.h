@@ -28,6 +28,11 @@ const std::vector<std::string>& ServiceLabels();
 /// That of the container engine's configuration.
 const std::string& ToolkitLabel();
 
+/// The keys nvidia.com/gpu.deploy.* of which a value begins with "paused-for-": a program of the
+/// vendor's has paused these pods, and puts "true" back when it is done. Where it was removed
+/// before that, no program does.
+std::vector<std::string> PausedLabels(const std::map<std::string, std::string>& labels);
+
 /// A service is off where its label, or that of all of them (nvidia.com/gpu.deploy.operands), is
 /// "false" or begins with "paused-for-"; a label that is absent or has another value changes
 /// nothing.

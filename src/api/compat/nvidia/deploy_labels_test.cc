@@ -36,6 +36,16 @@ TEST(DeployLabels, AnAbsentOrOtherValueChangesNothing) {
   EXPECT_EQ(ServicesOf({{"nvidia.com/gpu.deploy.driver", "false"}}), NodeServices{});
 }
 
+TEST(DeployLabels, OfAnyPodSayThatItIsPaused) {
+  EXPECT_THAT(PausedLabels({{"nvidia.com/gpu.deploy.dcgm", "paused-for-mig-change"},
+                            {"nvidia.com/gpu.deploy.device-plugin", "paused-for-driver-upgrade"},
+                            {"nvidia.com/gpu.deploy.driver", "pre-installed"},
+                            {"nvidia.com/gpu.deploy.mig-manager", "false"},
+                            {"nvidia.com/gpu.deploy.nvsm", "mine_paused-for-driver-upgrade"},
+                            {"example.com/deploy", "paused-for-lunch"}}),
+              ElementsAre("nvidia.com/gpu.deploy.dcgm", "nvidia.com/gpu.deploy.device-plugin"));
+}
+
 TEST(DeployLabels, AreAllRead) {
   EXPECT_THAT(
       ServiceLabels(),
