@@ -40,7 +40,7 @@ std::unique_ptr<device::SharingService> MakeSharingService(std::string_view vend
                                                            const device::ServerOptions& options);
 
 /// Whether a process is a sharing server of any vendor, which uses a device on behalf of all its
-/// clients. Reads /proc: call it on an I/O thread.
+/// clients, or the daemon that starts such servers. Reads /proc: call it on an I/O thread.
 bool IsServer(const std::string& proc_root, const os::ProcessInfo& process);
 
 /// The socket on which the vendor's exporter serves the health of devices to its device plugin;

@@ -103,6 +103,10 @@ TEST(Vendors, KnowTheServersThatTheyStartedThemselves) {
   std::filesystem::remove(folder / "42/exe");
   folder.Link("42/exe", folder / "42/root/usr/bin/train");
   EXPECT_FALSE(IsServer(proc, process)) << "whatever its arguments say";
+  folder.Write("42/root/usr/bin/nvidia-cuda-mps-control", "");
+  std::filesystem::remove(folder / "42/exe");
+  folder.Link("42/exe", folder / "42/root/usr/bin/nvidia-cuda-mps-control");
+  EXPECT_TRUE(IsServer(proc, process)) << "their daemon";
 }
 
 TEST(Vendors, JudgeWhatTheyDoNotKnowWithoutTakingADeviceOut) {

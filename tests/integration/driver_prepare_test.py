@@ -21,6 +21,12 @@ from node import PATIENCE, Node, alive, wait_until  # noqa: E402
 
 USER = 12345
 REPLACED = "the driver is being replaced"
+# A worker that has a device file open, as with a real driver.
+WORKER = """#!{python}
+import os, sys
+os.set_inheritable(os.open({file!r}, os.O_PATH), True)
+os.execv({worker!r}, [{worker!r}, *sys.argv[1:]])
+"""
 HOSTILE = 'x"\x1b[2J\u202e in pod kube-system/admin\nThe driver stays.'
 
 
@@ -96,6 +102,13 @@ class Driver:
         self.node.started.append(process)
         assert process.stdout.readline() == "open\n"
         return process
+
+    def start_agent_that_holds(self, path: Path):
+        worker = self.node.home / "holding-worker"
+        worker.write_text(WORKER.format(python=sys.executable, file=str(path), worker=str(self.node.programs / "penstock-worker")))
+        worker.chmod(0o755)
+        self.node.options = ["--worker", worker]
+        self.node.start_agent()
 
 
 @pytest.fixture
@@ -230,6 +243,25 @@ def test_the_agent_lets_go_of_the_driver_until_the_preparation_ends(driver):
     assert workers(node)
 
 
+def test_devices_stay_usable_until_only_the_agent_uses_the_driver(driver):
+    node = driver.node
+    driver.start_agent_that_holds(node.root / "dev/nvidiactl")
+    driver.load("nvidia", ["nvidia_uvm", "nvidia_modeset"], used=2)
+    holder = driver.hold(node.root / "dev/nvidia0", name="/opt/train")
+    done = driver.prepare("--timeout", "1s")
+    assert done.returncode == 1 and f"process {holder.pid}" in done.stderr and "nvidia.com/gpu-driver-upgrade-requested=true" in driver.termination.read_text()
+    driver.termination.write_text("")
+    preparing = driver.start("--timeout", "1m")
+    wait_until(lambda: f"process {holder.pid}" in driver.termination.read_text(), "the program to be named")
+    assert len(node.usable()) == 8 and workers(node) and "driver release requested" not in node.log()
+    holder.kill()
+    holder.wait()
+    wait_until(lambda: reasons(node) == {REPLACED} and not workers(node), "the devices to be withdrawn", seen=lambda: reasons(node))
+    driver.load("nvidia", ["nvidia_uvm", "nvidia_modeset"])
+    assert preparing.wait(PATIENCE) == 0, preparing.stderr.read()
+    wait_until(lambda: len(node.usable()) == 8, "the devices to come back")
+
+
 def test_a_preparation_that_is_killed_gives_the_driver_back(driver):
     node = driver.node
     node.start_agent()
@@ -246,17 +278,17 @@ def test_a_preparation_that_is_killed_gives_the_driver_back(driver):
 
 def test_an_agent_that_hangs_is_waited_for_a_while_and_named(driver):
     node = driver.node
-    node.start_agent()
+    driver.start_agent_that_holds(node.root / "dev/nvidiactl")
     node.agent.send_signal(signal.SIGSTOP)
     try:
         driver.load("nvidia_uvm", used=1)
-        worker = driver.hold(node.root / "dev/nvidiactl", name="penstock-worker")
+        [worker] = workers(node)
         begun = time.monotonic()
         done = driver.prepare("--timeout", "3s")
         assert done.returncode == 1 and time.monotonic() - begun < 30
-        assert "the agent did not release the driver" in done.stderr and f'process {worker.pid} "penstock-worker"' in driver.termination.read_text()
-        worker.kill()
-        worker.wait()
+        assert "the agent did not release the driver" in done.stderr and f'process {worker} "penstock-worker"' in driver.termination.read_text()
+        os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: not alive(worker), "the worker to end")
         driver.load("nvidia_uvm")
         assert driver.prepare("--timeout", "3s").returncode == 0
     finally:

@@ -136,16 +136,13 @@ std::string DevicesOf(const Json& pod, const DeviceClaims& claims) {
 
 std::vector<HoldingPod> HoldingPods(const std::vector<Json>& pods_of_node,
                                     const DeviceClaims& claims,
-                                    const std::map<std::string, std::string>& users,
                                     const std::map<std::string, std::string>& refused) {
   std::vector<HoldingPod> holding;
   for (const Json& pod : pods_of_node) {
-    const std::string uid = TextAt(pod, "/metadata/uid");
     std::string holds = DevicesOf(pod, claims);
-    if (holds.empty() && !HasEnded(pod)) holds = ValueOr(users, uid);
     if (holds.empty()) continue;
     holding.push_back(HoldingPodOf(pod, std::move(holds)));
-    holding.back().refused = ValueOr(refused, uid);
+    holding.back().refused = ValueOr(refused, TextAt(pod, "/metadata/uid"));
   }
   std::ranges::sort(holding, {}, &HoldingPod::name);
   return holding;

@@ -25,12 +25,10 @@ nlohmann::json ReducedPod(const nlohmann::json& pod);
 /// no device.
 std::string DevicesOf(const nlohmann::json& pod, const DeviceClaims& claims);
 
-/// `users`: pods that have device files open without having asked for a device, by uid → what they
-/// use, as the node's agent reports it. `refused`: why the last eviction of a pod was refused, by
-/// uid.
+/// Pods that use a device file without having asked for a device are none of them: penstock driver
+/// prepare names these. `refused`: why the last eviction of a pod was refused, by uid.
 std::vector<HoldingPod> HoldingPods(const std::vector<nlohmann::json>& pods_of_node,
                                     const DeviceClaims& claims,
-                                    const std::map<std::string, std::string>& users,
                                     const std::map<std::string, std::string>& refused);
 
 /// The names of the pods that did not end and have these labels. kInvalidArgument: no selector.

@@ -76,7 +76,7 @@ TEST(GpuPods, SayWhatStandsInTheWayOfTheirEviction) {
           "volumes": [{"emptyDir": {}}]})";
   const auto one = [&](const char* metadata) {
     const auto found =
-        HoldingPods({ReducedPod(PodWith(device, metadata))}, {}, {}, {{"u1", "budget web"}});
+        HoldingPods({ReducedPod(PodWith(device, metadata))}, {}, {{"u1", "budget web"}});
     return found.empty() ? HoldingPod{} : found[0];
   };
   EXPECT_EQ(one("{}").name, "team/a");
@@ -90,13 +90,6 @@ TEST(GpuPods, SayWhatStandsInTheWayOfTheirEviction) {
   EXPECT_TRUE(one(R"({"annotations": {"kubernetes.io/config.mirror": "x"}})").restarted);
   EXPECT_TRUE(one(R"({"labels": {"nvidia.com/gpu-driver-upgrade-drain.skip": "true"}})").skipped);
   EXPECT_TRUE(one(R"({"deletionTimestamp": "2026-01-01T00:00:00Z"})").terminating);
-}
-
-TEST(GpuPods, AreThoseTooThatUseDeviceFilesWithoutHavingAsked) {
-  const auto found = HoldingPods({PodWith("{}")}, {}, {{"u1", "/dev/nvidia0, process 12"}}, {});
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].holds, "/dev/nvidia0, process 12");
-  EXPECT_THAT(HoldingPods({PodWith("{}")}, {}, {}, {}), IsEmpty());
 }
 
 TEST(GpuPods, AreWaitedForByTheirLabels) {

@@ -203,10 +203,15 @@ class Stepper {
     Enter(kCordon);
   }
 
+  /// Users may ask for the first driver of a node where that of another operator is in use.
+  bool IsFirstAskedFor() const {
+    return node_.record.requested && node_.record.good.empty() && !node_.pod.ready;
+  }
+
   /// A pod that installs the same need not be upgraded, only replaced.
   bool OnlyRestarts() const {
-    return node_.record.held.empty() && !node_.record.safe_load && !node_.pod.digest.empty() &&
-           node_.pod.digest == node_.wanted_digest;
+    return node_.record.held.empty() && !node_.record.safe_load && !IsFirstAskedFor() &&
+           !node_.pod.digest.empty() && node_.pod.digest == node_.wanted_digest;
   }
 
   void Cordon() {

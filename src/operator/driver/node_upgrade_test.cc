@@ -330,6 +330,44 @@ TEST(NodeUpgrade, LeavesLabelsAloneWithoutAutomaticUpgrades) {
   EXPECT_EQ(StepAs(asked, manual).record.state, kRequired);
 }
 
+/// The node has the driver of another operator: the pod of ours cannot unload it while pods use it.
+TEST(NodeUpgrade, EvictsPodsForAFirstDriverThatAUserAsksFor) {
+  UpgradeNode node = Replaced(kDone);
+  node.record.good.clear();
+  node.pod.ready = false;
+  node.pod.digest = node.wanted_digest;
+  node.holding = {Pod("a")};
+  EXPECT_FALSE(Changes(node, StepAs(node))) << "not without being asked";
+  node.record.requested = true;
+  for (const UpgradeState next : {kRequired, kCordon, kWaitForJobs, kPodDeletion}) {
+    const NodeStep step = StepAs(node);
+    EXPECT_EQ(step.record.state, next);
+    node.record = step.record;
+    node.cordoned = step.cordon.value_or(node.cordoned);
+  }
+  EXPECT_TRUE(node.cordoned);
+  EXPECT_THAT(StepAs(node).actions,
+              ElementsAre(UpgradeAction{UpgradeAction::Kind::kEvict, "team/a", "a"}));
+  node.holding.clear();
+  node.record = StepAs(node).record;
+  EXPECT_EQ(node.record.state, kPodRestart);
+  EXPECT_THAT(StepAs(node).actions,
+              ElementsAre(UpgradeAction{UpgradeAction::Kind::kDelete, "driver/p", "u"}))
+      << "which begins at once";
+}
+
+TEST(NodeUpgrade, OnlyRestartsAnEarlierDriverThatAUserAsksFor) {
+  UpgradeNode node = Replaced(kCordon);
+  node.record.requested = true;
+  node.pod.digest = node.wanted_digest;
+  for (const bool ready : {false, true}) {
+    node.pod.ready = ready;
+    EXPECT_EQ(StepAs(node).record.state, kPodRestart) << ready;
+  }
+  node.record.good.clear();
+  EXPECT_EQ(StepAs(node).record.state, kPodRestart) << "it works";
+}
+
 TEST(NodeUpgrade, LetsADriverLoadThatWaitsForIt) {
   UpgradeNode node = Replaced(kPodRestart);
   node.pod.ready = false;

@@ -123,7 +123,7 @@ class Rollout {
       in_use_.emplace(name, "");
       return;
     }
-    const auto holding = HoldingPods(*pods, *facts_.claims, {}, {});
+    const auto holding = HoldingPods(*pods, *facts_.claims, {});
     if (holding.empty()) return;
     in_use_.emplace(name,
                     "the node wants no driver any more, and keeps it until no pod holds its "
@@ -335,7 +335,7 @@ class Rollout {
     plan_.pods_needed.insert(node.name);
     const std::vector<Json>* pods = In(facts_.pods_of_nodes, node.name);
     if (pods == nullptr || !facts_.claims) return node.record.state == kCordon;
-    node.holding = HoldingPods(*pods, *facts_.claims, {}, facts_.refused);
+    node.holding = HoldingPods(*pods, *facts_.claims, facts_.refused);
     if (auto jobs = RunningPods(*pods, policy.wait.pod_selector); jobs.ok())
       node.jobs = *std::move(jobs);
     return true;

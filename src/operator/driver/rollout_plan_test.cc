@@ -11,6 +11,7 @@ namespace {
 
 using api::DriverSpec;
 using std::chrono::seconds;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -222,6 +223,44 @@ TEST_F(RolloutPlanTest, ReplacesADriverNodeByNode) {
     EXPECT_FALSE(facts_.nodes.at(node).cordoned);
   }
   EXPECT_THAT(actions_, ElementsAre("gpu-operator/driver-n1", "gpu-operator/driver-n2"));
+}
+
+/// Another operator's container has loaded a driver, and pods use it: our pods cannot unload it.
+TEST_F(RolloutPlanTest, EvictsTheUsersOfAnotherOperatorsDriverWhereAUserAsksForIt) {
+  for (auto& [name, report] : facts_.reports)
+    report = {.version = "535", .since = kNow, .ready = true};
+  Do();
+  ASSERT_THAT(facts_.pods, SizeIs(2)) << "they wait on their nodes";
+  for (auto& [name, pod] : facts_.pods) {
+    pod.pod.ready = false;
+    pod.pod.trouble = "the driver cannot be unloaded";
+    pod.started = pod.ready_since = std::nullopt;
+  }
+  Settle();
+  EXPECT_THAT(Plan().writes, IsEmpty());
+  EXPECT_THAT(actions_, IsEmpty());
+  EXPECT_THAT(Plan().drivers[0].waiting[0].message, HasSubstr("cannot be unloaded"));
+  facts_.nodes["n1"].annotations["nvidia.com/gpu-driver-upgrade-requested"] = "true";
+  const Json container = {{"resources", {{"limits", {{"nvidia.com/gpu", "1"}}}}}};
+  const Json owner = {{"kind", "ReplicaSet"}, {"controller", true}};
+  facts_.pods_of_nodes["n1"] = {{{"metadata",
+                                  {{"name", "train"},
+                                   {"namespace", "team"},
+                                   {"uid", "t"},
+                                   {"ownerReferences", Json::array({owner})}}},
+                                 {"spec", {{"containers", Json::array({container})}}},
+                                 {"status", {{"phase", "Running"}}}}};
+  Settle(6);
+  EXPECT_EQ(LabelOf("n1", kState), "pod-deletion-required");
+  EXPECT_TRUE(facts_.nodes["n1"].cordoned);
+  EXPECT_THAT(actions_, Each("team/train"));
+  facts_.pods_of_nodes["n1"] = {};
+  actions_.clear();
+  Settle();
+  EXPECT_THAT(actions_, ElementsAre("gpu-operator/driver-n1"));
+  EXPECT_EQ(LabelOf("n1", kState), "upgrade-done");
+  EXPECT_FALSE(facts_.nodes["n1"].cordoned || facts_.nodes["n2"].cordoned);
+  EXPECT_FALSE(facts_.pods.at("n2").pod.ready);
 }
 
 TEST_F(RolloutPlanTest, DoesNotDecideAboutPodsThatItHasNotRead) {

@@ -68,6 +68,11 @@ base::Result<Client> Client::Connect(const std::string& run_dir,
   return fd.error();
 }
 
+pid_t Client::Pid() const {
+  const auto peer = ReadPeer(fd_.get());
+  return peer.ok() ? peer->pid : 0;
+}
+
 base::Status Client::SendLine(std::string_view line) {
   const std::string text = std::string(line) + "\n";
   for (std::size_t sent = 0; sent < text.size();) {

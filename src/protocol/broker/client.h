@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <sys/types.h>
+
 #include "base/core/clock.h"
 #include "base/core/result.h"
 #include "os/core/fd.h"
@@ -39,6 +41,10 @@ class Client {
   /// error.
   base::Result<std::string> Query(std::string_view line,
                                   base::Duration timeout = std::chrono::seconds(10));
+
+  /// The agent's process, as it was when it began to listen (unix(7), SO_PEERCRED). 0: it is not
+  /// visible here (another pid namespace).
+  pid_t Pid() const;
 
   int fd() const { return fd_.get(); }
 

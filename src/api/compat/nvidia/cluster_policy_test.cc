@@ -314,6 +314,31 @@ TEST(ClusterPolicy, AnswersEachVariableThatMakesTheHandlerTheDefault) {
   }
 }
 
+TEST(ClusterPolicy, AnswersWhatTheRuntimeIsAskedForOnlyWhereItDoesSomethingElse) {
+  struct {
+    const char *name, *usual, *other;
+  } const cases[] = {
+      {"ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED", "false", "true"},
+      {"ACCEPT_NVIDIA_VISIBLE_DEVICES_AS_VOLUME_MOUNTS", "true", "false"},
+      {"NVIDIA_CONTAINER_RUNTIME_DEBUG", "/dev/null", "/var/log/nvidia-container-runtime.log"},
+      {"NVIDIA_CONTAINER_RUNTIME_LOG_LEVEL", "info", "debug"},
+      {"NVIDIA_CONTAINER_RUNTIME_MODE", "auto", "legacy"},
+      {"NVIDIA_CONTAINER_RUNTIME_MODES_CDI_ANNOTATION_PREFIXES", "cdi.k8s.io/", "example.com/"},
+  };
+  for (const auto& one : cases) {
+    const auto with = [&](const std::string& value) {
+      return Translated("  toolkit: {env: [{name: " + std::string(one.name) + ", value: \"" +
+                        value + "\"}]}\n");
+    };
+    EXPECT_THAT(with(one.usual).answers, IsEmpty()) << one.name;
+    const PolicyTranslation translated = with(one.other);
+    ASSERT_EQ(translated.answers.size(), 1u) << one.name;
+    EXPECT_EQ(translated.answers[0].fate, FieldFate::kElsewhere) << "the policy is served";
+    EXPECT_THAT(translated.answers[0].text,
+                HasSubstr("/etc/nvidia-container-runtime/config.toml of each node"));
+  }
+}
+
 TEST(ClusterPolicy, NamesTheServicesOfTheHostThatAreStoppedUnlessAVariableSaysOtherwise) {
   const auto named = [](const std::string& more) {
     return Translated("  migManager: {gpuClientsConfig: {name: clients}" + more + "}\n");

@@ -78,12 +78,16 @@ constexpr KnownVariable kToolkit[] = {
     {"ENABLE_NRI_PLUGIN", FieldFate::kNotServed, "Devices are not injected by an NRI plugin yet.",
      "false"},
     {"CDI_ENABLED", FieldFate::kElsewhere, "cdi.enabled is the setting of all operands.", "true"},
-    {"ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED", FieldFate::kNotServed, kRuntimeFile},
-    {"ACCEPT_NVIDIA_VISIBLE_DEVICES_AS_VOLUME_MOUNTS", FieldFate::kNotServed, kRuntimeFile},
-    {"NVIDIA_CONTAINER_RUNTIME_DEBUG", FieldFate::kNotServed, kRuntimeFile},
-    {"NVIDIA_CONTAINER_RUNTIME_LOG_LEVEL", FieldFate::kNotServed, kRuntimeFile},
-    {"NVIDIA_CONTAINER_RUNTIME_MODE", FieldFate::kNotServed, kRuntimeFile},
-    {"NVIDIA_CONTAINER_RUNTIME_MODES_CDI_ANNOTATION_PREFIXES", FieldFate::kNotServed, kRuntimeFile},
+    // The quiet values are what the runtime does with pods where that file does not set it
+    // (hook/runtime/nvidia/config.h).
+    {"ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED", FieldFate::kElsewhere, kRuntimeFile,
+     "false"},
+    {"ACCEPT_NVIDIA_VISIBLE_DEVICES_AS_VOLUME_MOUNTS", FieldFate::kElsewhere, kRuntimeFile, "true"},
+    {"NVIDIA_CONTAINER_RUNTIME_DEBUG", FieldFate::kElsewhere, kRuntimeFile, "/dev/null"},
+    {"NVIDIA_CONTAINER_RUNTIME_LOG_LEVEL", FieldFate::kElsewhere, kRuntimeFile, "info"},
+    {"NVIDIA_CONTAINER_RUNTIME_MODE", FieldFate::kElsewhere, kRuntimeFile, "auto"},
+    {"NVIDIA_CONTAINER_RUNTIME_MODES_CDI_ANNOTATION_PREFIXES", FieldFate::kElsewhere, kRuntimeFile,
+     "cdi.k8s.io/"},
 };
 
 constexpr char kStopsServices[] = "WITH_SHUTDOWN_HOST_GPU_CLIENTS";

@@ -44,4 +44,10 @@ void AgentRelease::Ensure(base::Duration patience) {
       (released->remaining.empty() ? "" : ", but " + base::Join(released->remaining, "; ")));
 }
 
+pid_t AgentRelease::Pid(base::Duration patience) {
+  if (IsAlive()) return client_->Pid();
+  const auto client = protocol::broker::Client::Connect(agent_dir_, patience);
+  return client.ok() ? client->Pid() : 0;
+}
+
 }  // namespace penstock::app

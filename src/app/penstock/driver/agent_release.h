@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include <sys/types.h>
+
 #include "base/core/clock.h"
 #include "protocol/broker/client.h"
 
@@ -22,6 +24,10 @@ class AgentRelease {
   /// does not answer, is no error: what it keeps open is found later. Blocks for at most
   /// `patience`.
   void Ensure(base::Duration patience = std::chrono::seconds(10));
+
+  /// The agent's process, without asking it for anything; 0: none accepts a connection, or it is
+  /// not visible here. Blocks for at most `patience`.
+  pid_t Pid(base::Duration patience = std::chrono::seconds(10));
 
  private:
   bool IsAlive();

@@ -40,10 +40,10 @@ penstock driver prepare --timeout 10m --reinstall)";
 
 constexpr char kPrepareDetails[] =
     R"(Keeps the driver if it is what the driver container installs (the digest in
-/run/nvidia/nvidia-driver.state), else unloads it: the agent of this node releases it as long as this
-program runs; as soon as no process uses it, its modules are unloaded, all or none, what the earlier
-driver container mounted is unmounted, and its files in /run/nvidia are removed. nouveau is unloaded if
-nothing uses it. No process is ended and no pod is evicted: the operator does that before.
+/run/nvidia/nvidia-driver.state), else unloads it: as soon as no process but those of this node's agent
+uses it, the agent releases it as long as this program runs, its modules are unloaded, all or none, what
+the earlier driver container mounted is unmounted, and its files in /run/nvidia are removed. nouveau is
+unloaded if nothing uses it. No process is ended and no pod is evicted: the operator does that before.
 
 Reads the variables of NVIDIA's k8s-driver-manager, but for those by which it evicts pods, which are
 named as without effect. A second run continues what a first one began.)";

@@ -4,13 +4,16 @@
 #include <future>
 #include <thread>
 
+#include "api/compat/nvidia/driver_names.h"
 #include "app/penstock/driver/agent_release.h"
+#include "backend/all.h"
 #include "base/backoff.h"
 #include "base/core/strings.h"
 #include "os/core/file.h"
 #include "os/kernel_modules.h"
 #include "os/machine_facts.h"
 #include "os/mounts.h"
+#include "os/process/process.h"
 
 namespace penstock::app {
 namespace {
@@ -74,19 +77,31 @@ class Preparing {
     return Clean(files);
   }
 
-  /// Unloads either all modules or none: as long as processes use the driver, it stays whole.
+  UnloadPlan Plan() const {
+    return node::driver::PlanUnload(driver_, ReadDriverModules(machine_, driver_));
+  }
+
+  /// For the agent.
+  base::Duration Patience() const {
+    return std::max<base::Duration>(
+        std::min<base::Duration>(std::chrono::seconds(10), late_ - actions_.now()), {});
+  }
+
+  /// Unloads either all modules or none: as long as processes use the driver, it stays whole. The
+  /// agent serves its devices until no other process uses them, which may take days.
   Status Unload() {
     base::Backoff pause(kFirstPause, kLongestPause);
-    for (;;) {
-      agent_.Ensure(std::max<base::Duration>(
-          std::min<base::Duration>(std::chrono::seconds(10), late_ - actions_.now()), {}));
-      const UnloadPlan plan =
-          node::driver::PlanUnload(driver_, ReadDriverModules(machine_, driver_));
+    for (bool asked = false;;) {
+      UnloadPlan plan = Plan();
+      asked = asked || !IsInUseByOthers(plan);
+      if (asked) {
+        agent_.Ensure(Patience());
+        plan = Plan();
+      }
       if (plan.order.empty()) return {};
       if (!plan.Blocked()) {
         TRY(UnloadAll(plan));
-        if (node::driver::PlanUnload(driver_, ReadDriverModules(machine_, driver_)).order.empty())
-          return {};
+        if (Plan().order.empty()) return {};
       }
       const std::string why = WhyInUse(machine_, driver_, plan);
       actions_.say("waiting: " + why);
@@ -95,9 +110,33 @@ class Preparing {
     }
   }
 
+  /// Whether the modules stay in use, whatever the agent does.
+  bool IsInUseByOthers(const UnloadPlan& plan) {
+    if (!plan.Blocked()) return false;
+    if (!plan.foreign.empty()) return true;
+    const std::vector<DriverUser> users = FindDriverUsers(machine_, driver_);
+    if (users.empty()) return false;
+    const auto agent = os::ReadProcess(machine_.proc_root, agent_.Pid(Patience()));
+    return std::ranges::any_of(users,
+                               [&](const DriverUser& user) { return !IsOfAgent(user, agent); });
+  }
+
+  /// Its workers, sharing servers, and in its pod also those that an agent before it has left.
+  bool IsOfAgent(const DriverUser& user, const Result<os::ProcessInfo>& agent) const {
+    auto process = os::ReadProcess(machine_.proc_root, user.pid);
+    if (!process.ok() || backend::IsServer(machine_.proc_root, *process)) return true;
+    if (!agent.ok()) return false;
+    if (!user.pod.empty() && process->cgroups == agent->cgroups) return true;
+    while (process.ok() && process->pid > 1 && process->pid != agent->pid)
+      process = os::ReadProcess(machine_.proc_root, process->parent);
+    return process.ok() && process->pid == agent->pid;
+  }
+
+  /// The remedies come first: the operator shows the beginning.
   std::string InUse(const std::string& why) const {
-    return "the driver cannot be unloaded after " + base::FormatDuration(order_.timeout) + ": " +
-           why + "; end these processes or delete their pods, or reboot the node";
+    return "the driver cannot be unloaded after " + base::FormatDuration(order_.timeout) +
+           " (annotate the node " + std::string(api::compat::kUpgradeRequested) +
+           "=true to have its pods with devices evicted, or end the processes, or reboot): " + why;
   }
 
   /// Ends early if a module is used again.

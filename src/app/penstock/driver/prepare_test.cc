@@ -1,14 +1,18 @@
 // Tests with folders that look like those of a node.
 #include "app/penstock/driver/prepare.h"
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "backend/all.h"
 #include "os/testing/temporary_folder.h"
+#include "os/testing/turned_loop.h"
+#include "protocol/broker/server.h"
 
 namespace penstock::app {
 namespace {
@@ -19,6 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::SizeIs;
 using namespace std::chrono_literals;
 
 class PrepareDriverTest : public testing::Test {
@@ -42,6 +47,19 @@ class PrepareDriverTest : public testing::Test {
     std::ofstream(node_ / file) << text;
   }
   bool Exists(const std::string& file) const { return std::filesystem::exists(node_ / file); }
+
+  void Run(pid_t pid, const std::string& program, pid_t parent, const std::string& cgroup) {
+    const std::string folder = "proc/" + std::to_string(pid);
+    Write(folder + "/stat", std::to_string(pid) + " (" + program + ") S " + std::to_string(parent) +
+                                " 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 100 0 0");
+    Write(folder + "/cmdline", program);
+    Write(folder + "/cgroup", "0::" + cgroup + "\n");
+  }
+  void Open(pid_t pid, const std::string& file) {
+    const std::string folder = node_ / ("proc/" + std::to_string(pid) + "/fd");
+    std::filesystem::create_directories(folder);
+    std::filesystem::create_symlink("/dev/" + file, folder + "/3");
+  }
 
   void Load(const std::string& name, const std::vector<std::string>& users = {}, int used = 0) {
     for (const std::string& user : users)
@@ -87,7 +105,7 @@ class PrepareDriverTest : public testing::Test {
   os::TemporaryFolder node_;
   DriverPreparation order_;
   base::TimePoint now_{};
-  int slept_ = 0;
+  std::atomic<int> slept_ = 0;
   std::string refused_;
   std::function<void()> on_sleep_;
   std::function<base::Status()> safe_load_;
@@ -140,6 +158,108 @@ TEST_F(PrepareDriverTest, UnloadsNothingAsLongAsTheDriverIsInUse) {
   EXPECT_GE(now_, base::TimePoint{} + 5min);
   EXPECT_LT(slept_, 100);
   EXPECT_TRUE(Exists("run/nvidia/nvidia-driver.state"));
+}
+
+/// This process is the agent.
+class PrepareDriverBesideAnAgentTest : public PrepareDriverTest {
+ protected:
+  PrepareDriverBesideAnAgentTest() {
+    order_.machine.agent_dir = node_ / "agent";
+    loop_.Start();
+    loop_.Run([this] {
+      server_ = std::make_unique<protocol::broker::Server>(
+          loop_.loop(), order_.machine.agent_dir, "no-such-group",
+          [this](const std::shared_ptr<protocol::broker::Session>& session,
+                 const protocol::broker::Request& request) {
+            EXPECT_EQ(request.operation, protocol::broker::Operation::kRelease);
+            released_at_ = slept_.load();
+            session->Progress(protocol::broker::EncodeReleased({"nvidia", {}}));
+          });
+      EXPECT_TRUE(server_->Start().ok());
+    });
+    Run(::getpid(), "penstock-agent", 1, kAgentsGroup);
+  }
+  ~PrepareDriverBesideAnAgentTest() override {
+    loop_.Run([this] { server_.reset(); });
+    loop_.Stop();
+  }
+
+  static constexpr char kAgentsGroup[] = "/kubepods/pod1", kPodsGroup[] = "/kubepods/pod2";
+  os::TurnedLoop loop_{"agent"};
+  std::unique_ptr<protocol::broker::Server> server_;
+  std::atomic<int> released_at_ = -1;  // so many pauses were made before
+};
+
+TEST_F(PrepareDriverBesideAnAgentTest, LeavesItsDevicesUsableAsLongAsOthersUseThem) {
+  LoadAll(2);
+  Run(4711, "python", 1, kPodsGroup);
+  Open(4711, "nvidia0");
+  Run(11, "penstock-worker", ::getpid(), kAgentsGroup);
+  Open(11, "nvidiactl");
+  on_sleep_ = [this] {
+    if (slept_ == 5) std::filesystem::remove_all(node_ / "proc/4711");
+    if (slept_ == 7) LoadAll();
+  };
+  const auto done = Prepare();
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  EXPECT_EQ(released_at_, 5);
+  EXPECT_THAT(done->unloaded, SizeIs(4));
+}
+
+TEST_F(PrepareDriverBesideAnAgentTest, IsNotAskedInVain) {
+  LoadAll(1);
+  Run(4711, "python", 1, kPodsGroup);
+  Open(4711, "nvidia0");
+  const auto done = Prepare();
+  EXPECT_THAT(done.error().message(), HasSubstr("process 4711"));
+  EXPECT_THAT(done.error().message(),
+              HasSubstr("annotate the node nvidia.com/gpu-driver-upgrade-requested=true"));
+  EXPECT_EQ(released_at_, -1);
+  std::filesystem::remove_all(node_ / "proc/4711");
+  Load("nvidia", {"nvidia_uvm", "nvidia_modeset", "other"});
+  Load("other");
+  EXPECT_THAT(Prepare().error().message(), HasSubstr("modules of other programs use it"));
+  EXPECT_EQ(released_at_, -1);
+}
+
+TEST_F(PrepareDriverBesideAnAgentTest, KnowsTheAgentsOwnProcesses) {
+  using namespace std::string_literals;
+  struct {
+    const char* name;
+    std::function<void()> run;
+    bool own;
+  } const cases[] = {
+      {"a process of its worker",
+       [this] {
+         Run(10, "penstock-worker", ::getpid(), kAgentsGroup);
+         Run(11, "nvidia-smi", 10, "/elsewhere");
+       },
+       true},
+      {"a worker that an agent before it has left", [this] { Run(11, "x", 1, kAgentsGroup); },
+       true},
+      {"the daemon of a sharing server",
+       [this] {
+         Run(11, "nvidia-cuda-mps-control", 1, "/penstock-mps");
+         Write("proc/11/environ", "PENSTOCK_MPS_FOLDER=/run/nvidia/mps/gpu\0"s);
+         Write("bin/nvidia-cuda-mps-control", "");
+         std::filesystem::create_symlink(node_ / "bin/nvidia-cuda-mps-control",
+                                         node_ / "proc/11/exe");
+       },
+       true},
+      {"a process of the machine", [this] { Run(11, "penstock-worker", 1, "/"); }, false},
+      {"one of another pod", [this] { Run(11, "penstock-worker", 1, kPodsGroup); }, false},
+  };
+  std::filesystem::create_directories(node_ / "host/var/log/pods/gpu-operator_agent_1");
+  std::filesystem::create_directories(node_ / "host/var/log/pods/team_train_2");
+  for (const auto& one : cases) {
+    LoadAll(1);
+    one.run();
+    Open(11, "nvidiactl");
+    released_at_ = -1;
+    EXPECT_FALSE(Prepare().ok()) << one.name;
+    EXPECT_EQ(released_at_ != -1, one.own) << one.name;
+    std::filesystem::remove_all(node_ / "proc/11");
+  }
 }
 
 TEST_F(PrepareDriverTest, GoesOnWhenTheDriverIsNoLongerInUse) {

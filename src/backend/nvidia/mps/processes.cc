@@ -115,8 +115,8 @@ std::size_t CountThreads(const std::string& proc, pid_t pid) {
 }
 
 bool IsServer(const std::string& proc, const os::ProcessInfo& process) {
-  return Runs(proc, process.pid, kServer) && IsInGroup(process) &&
-         Variable(proc, process.pid, kFolderVariable).has_value();
+  return (Runs(proc, process.pid, kServer) || Runs(proc, process.pid, kDaemon)) &&
+         IsInGroup(process) && Variable(proc, process.pid, kFolderVariable).has_value();
 }
 
 std::vector<ServerProcess> FindServers(const std::string& proc, const Folders& folders) {

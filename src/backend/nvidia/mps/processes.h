@@ -50,7 +50,7 @@ struct ServerProcess {
 /// daemons. Reads every process.
 std::vector<ServerProcess> FindServers(const std::string& proc, const Folders& folders);
 
-/// Whether a process is a server that a daemon of an agent started, for any set.
+/// Whether a process is the daemon that an agent started for any set, or one of its servers.
 bool IsServer(const std::string& proc, const os::ProcessInfo& process);
 
 /// The number of threads of a process; 0 if it has ended.
