@@ -220,19 +220,28 @@ std::map<std::string, std::string> Containers::MismatchedDrivers() {
 
 api::CdiReport Containers::Report() {
   api::CdiReport report{.folder = folder_, .kinds = {}, .problems = {}, .remarks = {}};
-  if (!writer_) {
+  if (writer_) {
+    const auto written = writer_->published().Get();
+    report.kinds = written->kinds;
+    report.problems = written->problems;
+    report.remarks = written->remarks;
+    if (!why_no_hook_.empty())
+      report.remarks.push_back("CDI specifications have no hooks: " + why_no_hook_);
+  } else {
     report.problems.push_back(why_off_);
-    return report;
   }
-  const auto written = writer_->published().Get();
-  report.kinds = written->kinds;
-  report.problems = written->problems;
-  report.remarks = written->remarks;
   if (engine_setup_ && !engine_setup_->problem().empty())
     report.problems.push_back(engine_setup_->problem());
-  if (!why_no_hook_.empty())
-    report.remarks.push_back("CDI specifications have no hooks: " + why_no_hook_);
+  if (const std::string why = WhyEngineUnknown(); !why.empty())
+    report.problems.push_back("the container engine is not configured: " + why);
   return report;
+}
+
+/// Why nothing is known of an engine that is to be configured.
+std::string Containers::WhyEngineUnknown() {
+  if (!engine_ || !begun_ || engine_wanted_ == api::EngineSetup::kOff) return "";
+  const auto known = engine_->published().Get();
+  return known->engine ? "" : known->problem;
 }
 
 node::validate::Toolkit Containers::Toolkit() {

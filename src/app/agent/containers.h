@@ -83,6 +83,7 @@ class Containers {
   void SetUpEngine();
   void BeginToWrite();
   std::string HostFolder() const;
+  std::string WhyEngineUnknown();
 
   node::inventory::Inventory& inventory_;
   const std::string own_folder_, folder_;

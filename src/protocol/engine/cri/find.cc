@@ -107,6 +107,16 @@ std::string Describe(const std::vector<Kubelet>& kubelets) {
   return base::Join(words, ", ");
 }
 
+/// Why this process cannot look for sockets among the machine's files; empty: it can.
+std::string WhyUnseen(const std::string& proc_root) {
+  const std::string files = MachineFiles(proc_root);
+  if (files.empty()) return "";
+  const auto opened = os::Root::Open(files);
+  if (opened.ok() || opened.error().code() != base::Code::kPermissionDenied) return "";
+  return "the container engine cannot be queried: its socket is reached through " + files +
+         ", which requires a privileged container";
+}
+
 }  // namespace
 
 std::string FlagIn(const std::vector<std::string>& arguments, const std::string& flag) {
@@ -146,6 +156,8 @@ Sockets FindSockets(const std::string& proc_root, const std::string& kubelet_dir
   if (!kubelets.hint.empty()) collector.Add(kubelets.hint, root + kubelets.hint, false);
   for (const char* path : kWellKnown) collector.Add(path, root + path, false);
   if (sockets.problem.empty()) sockets.problem = kubelets.refused;
+  if (const std::string why = WhyUnseen(proc_root); sockets.paths.empty() && !why.empty())
+    sockets.problem = why;
   return sockets;
 }
 

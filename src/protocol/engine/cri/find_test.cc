@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 
 #include "protocol/engine/testing/fake_machine.h"
@@ -18,6 +19,8 @@ using ::testing::IsEmpty;
 constexpr char kContainerd[] = "/run/containerd/containerd.sock",
                kK3s[] = "/run/k3s/containerd/containerd.sock", kCrio[] = "/run/crio/crio.sock",
                kMicroK8s[] = "/var/snap/microk8s/common/run/containerd.sock";
+
+constexpr uid_t kNobody = 65534;
 
 class FindSocketsTest : public testing::Test {
  protected:
@@ -94,6 +97,20 @@ TEST_F(FindSocketsTest, FromAContainerEachIsLookedForThroughTheMachinesFirstProc
   EXPECT_THAT(Paths(), ElementsAre(machine_.proc() + "/1/root" + kCrio));
   const std::string mounted = WellKnown(kCrio);
   EXPECT_THAT(Paths(), ElementsAre(mounted, machine_.proc() + "/1/root" + kCrio));
+}
+
+// An unprivileged container of root's, to which the links of /proc are closed.
+TEST_F(FindSocketsTest, WhereTheMachinesFilesCannotBeOpenedThatIsTheReason) {
+  std::filesystem::remove(machine_ / "proc/self/ns/mnt");
+  std::filesystem::permissions(machine_ / "proc/1", std::filesystem::perms::none);
+  const int user = ::setfsuid(kNobody);  // root opens what it likes
+  const Sockets found = Find();
+  ::setfsuid(static_cast<uid_t>(user));
+  std::filesystem::permissions(machine_ / "proc/1", std::filesystem::perms::owner_all);
+  EXPECT_THAT(found.paths, IsEmpty());
+  EXPECT_EQ(found.problem,
+            "the container engine cannot be queried: its socket is reached through " +
+                machine_.proc() + "/1/root, which requires a privileged container");
 }
 
 TEST_F(FindSocketsTest, TheKubeletOfOurFolderCountsMoreThanAnother) {
