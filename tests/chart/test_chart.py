@@ -124,6 +124,12 @@ def test_a_runtime_class_makes_the_pod_unprivileged_and_brings_driver_and_device
     assert not {"/dev", "/driver-root"} & set(things.mounts())
     assert things.environment()["NVIDIA_VISIBLE_DEVICES"] == "all"
     assert "driverRoot: /driver-root" not in things.node_config()
+    assert "/var/run/cdi" not in things.mounts() and yaml.safe_load(things.node_config())["cdi"] == {"enabled": "off"}
+    # Of control groups of version 1, readOnly alone covers none; an older Kubernetes does not know the other field. A privileged container could write to them anyway.
+    cgroups = {"name": "cgroups", "mountPath": "/host-cgroup", "readOnly": True}
+    assert things.mounts()["/host-cgroup"] == cgroups | {"recursiveReadOnly": "IfPossible"}
+    for other in (chart.render(values={"runtimeClassName": "nvidia"}, kubernetes="1.30.0"), chart.render()):
+        assert other.mounts()["/host-cgroup"] == cgroups | {"mountPropagation": "HostToContainer"}
 
 
 def test_a_driver_root_elsewhere_is_mounted_and_told_by_its_own_name(chart):

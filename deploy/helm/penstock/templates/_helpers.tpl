@@ -92,6 +92,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- not (empty .Values.runtimeClassName) -}}
 {{- end -}}
 
+{{/*
+"true" where the agent writes CDI specifications. Without privileges it sees the driver's files where the runtime put them, and only those that it put there: the host may
+have them elsewhere.
+*/}}
+{{- define "penstock.cdi" -}}
+{{- and .Values.penstock.cdi.enabled (or (eq (include "penstock.injected" .) "false") (eq (include "penstock.privileged" .) "true")) -}}
+{{- end -}}
+
 {{/* How to make an unprivileged container privileged. */}}
 {{- define "penstock.privilegedRemedy" -}}
 {{- if .Values.securityContext -}}
@@ -318,7 +326,7 @@ priorityClassName: {{ . }}
 {{- if .Values.mps.root -}}
 {{- $_ := set $config "sharing" (dict "mps" (dict "root" .Values.mps.root)) -}}
 {{- end -}}
-{{- if $own.cdi.enabled -}}
+{{- if eq (include "penstock.cdi" .) "true" -}}
 {{- $_ := set $paths "cdiRoot" $own.cdi.dir -}}
 {{- $_ := set $config "cdi" (dict "enabled" "on" "install" (include "penstock.installDir" .)) -}}
 {{- else -}}
@@ -404,7 +412,7 @@ priorityClassName: {{ . }}
 {{- $said = append $said "securityContext replaces the agent's own and is not privileged, so the agent cannot open any GPU. Remove it (--set securityContext=null): privileged, the agent has what NVIDIA's chart uses it for (SYS_ADMIN for MIG); or add privileged: true to it." -}}
 {{- end -}}
 {{- if and .Values.runtimeClassName (not $privileged) -}}
-{{- $said = append $said (printf "runtimeClassName: %s makes the agent's container unprivileged. It then does not query the container engine for CDI support (containers get device files and NVIDIA_VISIBLE_DEVICES), reads no kernel log, does not detect a driver that is loaded later, starts no MPS server; and it does not start once that runtime is uninstalled. Remove runtimeClassName unless the container must be unprivileged." .Values.runtimeClassName) -}}
+{{- $said = append $said (printf "runtimeClassName: %s makes the agent's container unprivileged. It then does not query the container engine for CDI support (containers get device files and NVIDIA_VISIBLE_DEVICES), reads no kernel log, writes no CDI specifications, does not detect a driver that is loaded later, starts no MPS server; and it does not start once that runtime is uninstalled. Remove runtimeClassName unless the container must be unprivileged." .Values.runtimeClassName) -}}
 {{- end -}}
 {{- with include "penstock.sharedByMps" . -}}
 {{- if ne (include "penstock.mps" $) "true" -}}
