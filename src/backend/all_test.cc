@@ -53,6 +53,19 @@ TEST(Vendors, OfferQualifiedResourcesThatDiffer) {
   }
 }
 
+/// Otherwise the layout of one vendor would be in the file, in the changes and under the label of
+/// another.
+TEST(Vendors, KeepTheirLayoutsApart) {
+  std::set<std::string> kept, labels;
+  for (const device::Dialect* dialect : Dialects()) {
+    const device::PartTerms* terms = dialect->part_terms();
+    if (terms == nullptr) continue;
+    EXPECT_TRUE(kept.insert(terms->kept_as).second) << dialect->vendor();
+    for (const std::string& label : {terms->request_label, terms->state_label})
+      EXPECT_TRUE(labels.insert(label).second) << dialect->vendor() << ": " << label;
+  }
+}
+
 /// Most machines do not have the vendor's driver.
 TEST(Vendors, SayWhatIsMissingOnAnEmptyMachine) {
   const os::TemporaryFolder machine;

@@ -111,7 +111,7 @@ void SetFolders(const api::PenstockSpec& spec, Json& container, Json& volumes) {
   SetFolder(container, volumes, "run", paths.run_dir);
   SetFolder(container, volumes, "state", paths.state_dir);
   SetFolder(container, volumes, "cdi", paths.cdi_root);
-  SetFolder(container, volumes, "mps", spec.node.sharing.mps_root);
+  SetFolder(container, volumes, "mps", spec.node.sharing.server_root);
   const std::string& install = spec.host.install_dir;
   if (!install.empty() && install != paths.state_dir)
     Mount(container, volumes, "programs", install,

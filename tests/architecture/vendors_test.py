@@ -13,9 +13,19 @@ root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).res
 # Modules that know no vendor, but for what EXCEPTIONS lists.
 NEUTRAL = ("src/base", "src/os", "src/device", "src/node", "src/view", "src/protocol", "src/adapter", "src/analysis", "src/api", "src/operator",
            "src/app/agent", "src/app/command", "src/app/devices", "src/app/operator", "src/app/probe", "src/app/worker", "hook/runtime")
+# Likewise, without the folders that are beside these files.
+NEUTRAL_FILES = ("src/app/*", "src/backend/counter_fields.*", "hook/*")
+
+
+def word(text: str) -> str:
+    """A short word wherever it stands by itself: mig_parts, migStrategy, FindMig, kMig, MIG; but not within another word, as in migrate or RLIMIG."""
+    return rf"(?<![A-Za-z]){text}s?(?![a-z])|(?<![A-Z]){text.capitalize()}s?(?![a-z])|(?<![A-Z]){text.upper()}s?(?![A-Za-z])"
+
+
 # Folders and words of vendors: their own names, their libraries, programs and error codes. ROCm is not in sigprocmask.
 VENDORS = ("nvidia", "amd", "intel", "gaudi")
-WORDS = re.compile(r"nvidia|nvml|cuda|dcgm|(?<!sigp)rocm|habana|gaudi|acme|\bmps\b|kMps|\bx?xids?\b|\bamd\b|\bGPUs?\b|\bMIG\b", re.I)
+SHORT = "|".join(map(word, ("mps", "mig", "xid", "sxid", "amd(?!64)")))
+WORDS = re.compile(rf"nvidia|nvml|cuda|dcgm|(?<!sigp)rocm|habana|gaudi|acme|\bGPUs?\b|(?-i:{SHORT})", re.I)
 
 # File -> what it may say, and why. A row that matches nothing any more must be removed.
 EXCEPTIONS = {
@@ -24,11 +34,13 @@ EXCEPTIONS = {
     "src/device/codec.cc": (r"gpu", "a kind of device"),
     "src/device/sharing.cc": (r"mps", "the word of labels, metrics and records for a server of the driver"),
     "src/node/ledger/slot_fields.h": (r"mps", "checkpoints have the same word"),
+    "src/node/share/assignment.cc": (r"parts\.migStrategy", "a key that users write (docs/adr/0039)"),
     "src/node/lease/queue_checkpoint.cc": (r"gpus", "a key of files on disk"),
     "src/protocol/broker/protocol.cc": (r"gpus", "a key of requests of earlier versions"),
-    "src/protocol/engine/links.cc": (r"gpus|nvidia-runtime-hook-path|amd|AMD's", "docker --gpus looks for programs of these names"),
+    "src/protocol/engine/links.cc": (r"gpus|nvidia-runtime-hook-path|amd|AMD's|kAmdRuntime", "docker --gpus looks for programs of these names"),
     "src/protocol/engine/links.h": (r"nvidia-container-runtime-hook|nvidia-cdi-hook", "docker --gpus looks for programs of these names"),
     "src/protocol/engine/apply/engine_configurator.cc": (r"gpus", "docker's option"),
+    "src/analysis/metric_names.cc": (r"telemetry\.xidWindow", "a key that users write (docs/adr/0039)"),
     "src/analysis/doctor/doctor.h": (r"nvidia_config", "one of the files that are examined"),
     "src/api/cluster/driver.h": (r'"gpu"', "a type of NVIDIADriver"),
     "src/api/cluster/driver_descriptions.cc": (r"Default: gpu\.|virtual GPUs", "a type of NVIDIADriver, and what its license is for"),
@@ -47,13 +59,14 @@ EXCEPTIONS = {
     "src/api/config/node_config_check_containers.cc": (r"enable-cuda-compat", "the name of a hook in users' files"),
     "src/api/config/node_config_check_sharing.cc": (r"nvidia\.com/gpu", "an example of a resource"),
     "src/api/config/node_config_check_telemetry.cc": (r"dcgm(-4\.7)?", "a set of names of metrics"),
-    "src/api/config/node_config_keys.cc": (r'"mps"|strategy: mps|sharing\.mps\.|"dcgm(-4\.7)?"|"as-nvidia"|kAsNvidia|"xid"|nvmlLibrary|perUser\.gpus',
+    "src/api/config/node_config_keys.cc": (r'"mps"|strategy: mps|sharing\.mps\.|"dcgm(-4\.7)?"|"as-nvidia"|kAsNvidia|"s?xid"|telemetry\.xidWindow|parts\.migStrategy|nvmlLibrary|'
+                                           r"perUser\.gpus",
                                            "keys and values that users write (docs/adr/0039)"),
     "src/api/metrics_families.cc": (r'NVIDIA(?=: )|metrics-nvidia|nvidia-smi|GPU-Util|MIG device|(partitioned|newer) GPUs|`mps`|MPS server|kind=\\"xid\\"',
                                     "what a value is where users know it from"),
     "src/operator/agent_config.cc": (r"dcgm-metrics\.csv", "the name that users' ConfigMaps have"),
-    "src/operator/agent_config.h": (r"amd-metrics-exporter", "a folder of AMD's exporter that its device plugin reads"),
-    "src/operator/agent_daemon_set.cc": (r'"mps"|"amd-health"', "volumes of the agent's pod"),
+    "src/operator/agent_config.h": (r"amd-metrics-exporter|kAmdHealthFolder", "a folder of AMD's exporter that its device plugin reads"),
+    "src/operator/agent_daemon_set.cc": (r'"mps"|"amd-health"|kAmdHealthFolder', "volumes of the agent's pod"),
     "src/operator/driver/driver_daemon_set.cc": (r"nvidia\.com/gpu|nvidia-(driver|vgpu-manager|peermem|smi)|nvidia_peermem|/(run|module)/nvidia|NVIDIA_VISIBLE_DEVICES",
                                                  "NVIDIA's driver container, the only one that is rolled out"),
     "src/operator/driver/driver_daemon_set.h": (r"/run/nvidia/driver|nvidia-driver-ctr", "NVIDIA's driver container"),
@@ -62,9 +75,17 @@ EXCEPTIONS = {
     "src/operator/driver/image_check.cc": (r"nvidia-driver-image-", "the name of a pod with NVIDIA's driver container"),
     "src/operator/driver/ownership.cc": (r"NVIDIADrivers", "a kind of users' objects"),
     "src/operator/driver/pools.cc": (r"nvidia-(?=driver-daemonset|\")", "names of DaemonSets, as NVIDIA's operator gives them"),
+    "src/app/agent/layout_follower.cc": (r"TranslateMigParted", "users have layouts of parts with profiles in files of mig-parted"),
+    "src/app/agent_command.cc": (r"/run/nvidia/driver", "an example of a driver's root"),
+    "src/app/options.cc": (r"NVIDIA's (device|plugin|dcgm-exporter)|dcgm-exporter|GPU Feature Discovery|--nvidia-(driver|dev)-root|is_nvidias|as-nvidia|kAsNvidia",
+                           "the agent takes the options and files of vendors' programs, whose own readers are in src/api/compat"),
     "src/app/operator/command_line.cc": (r"gpu-operator", "an example of a namespace"),
     "src/app/worker/main.cc": (r"nvml-library", "an option of earlier versions"),
-    "hook/runtime/create.cc": (r"nvidia\.yaml|nvidia\.com/compat32|cuda_compat|enable-cuda-compat", "what only this vendor's containers have"),
+    "hook/commands.cc": (r"(Run|Enable)?CudaCompat|enable-cuda-compat|cuda-compat-container-root|host-cuda-version|cuda_version|CUDA compatibility|"
+                         r"the container's GPUs|requests GPUs|docker's --gpus|nvidia-(cdi-hook|ctk|container-runtime-hook)",
+                         "the table of hooks, of which some are only for this vendor's containers"),
+    "hook/hooks.h": (r"(Enable)?CudaCompat|cuda_version|/usr/local/cuda/compat|/proc/driver/nvidia/params", "hooks that are only for this vendor's containers"),
+    "hook/runtime/create.cc": (r"AmdEdits|nvidia\.yaml|nvidia\.com/compat32|cuda_compat|enable-cuda-compat", "what only this vendor's containers have"),
     "hook/runtime/low_level.cc": (r"nvidia-container-runtime", "keys of its configuration file"),
     "hook/runtime/main.cc": (r"nvidia-container-runtime\.\w+", "the names under which engines call it"),
 }
@@ -79,8 +100,8 @@ def code(text: str) -> str:
 
 def is_neutral(path: Path) -> bool:
     below = path.relative_to(root)
-    return (str(below).startswith(tuple(f"{folder}/" for folder in NEUTRAL)) and not set(VENDORS) & set(below.parts[:-1])
-            and not {"testing", "fake"} & set(below.parts) and not path.name.endswith("_test.cc"))
+    listed = str(below).startswith(tuple(f"{folder}/" for folder in NEUTRAL)) or any(below.match(files) for files in NEUTRAL_FILES)
+    return listed and not set(VENDORS) & set(below.parts[:-1]) and not {"testing", "fake"} & set(below.parts) and not path.name.endswith("_test.cc")
 
 
 def findings(path: Path, text: str, used: set[str]) -> list[str]:
@@ -101,10 +122,16 @@ def findings(path: Path, text: str, used: set[str]) -> list[str]:
 def self_test():
     """Verifies that the check itself can fail."""
     assert code('int a;  // nvidia\nf("x // nvidia");') == 'int a;           \nf("x // nvidia");'
-    assert findings(root / "src/node/x.cc", 'f("nvidia");\n// nvidia\nkMps;', set()) == ['src/node/x.cc:1: "nvidia"', 'src/node/x.cc:3: "kMps"']
+    assert findings(root / "src/node/x.cc", 'f("nvidia");\n// nvidia\nkMps;', set()) == ['src/node/x.cc:1: "nvidia"', 'src/node/x.cc:3: "Mps"']
     assert not findings(root / "src/node/x.cc", "sigprocmask();", set()) and findings(root / "src/node/x.cc", "ToRocm();", set())
+    for vendors in ("mig_parts", "config.mig_parts_", "host_mps_root", "migStrategy", "FindMig()", "kMigs", "MIG", "XIDs", "last_xid", "kSxid", "amd_root"):
+        assert WORDS.search(vendors), vendors
+    for neutral in ("migrate", "Migrate", "MIGRATE", "emigrate", "amps", "kLamps", "maxid", "MaxId", "amd64", "AMD64", "damd"):
+        assert not WORDS.search(neutral), neutral
     assert is_neutral(root / "src/api/compat/x.cc") and not is_neutral(root / "src/api/compat/amd/x.cc")
     assert is_neutral(root / "src/node/x.cc") and not is_neutral(root / "src/analysis/migrate/nvidia/x.cc") and not is_neutral(root / "src/backend/all.h")
+    assert is_neutral(root / "src/app/options.cc") and not is_neutral(root / "src/app/penstock/run.cc") and is_neutral(root / "src/backend/counter_fields.h")
+    assert is_neutral(root / "hook/commands.cc") and not is_neutral(root / "hook/nvidia/prestart.cc") and is_neutral(root / "hook/runtime/create.cc")
 
 
 self_test()

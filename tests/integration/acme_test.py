@@ -293,7 +293,7 @@ def run_all(node: Node) -> str:
 
 def test_the_product_contains_nothing_of_it(request):
     programs: Path = request.config.getoption("--programs")
-    for name in ("penstock", "penstock-agent", "penstock-worker", "penstock-hook", "penstock-runtime"):
+    for name in ("penstock", "penstock-agent", "penstock-worker", "penstock-operator", "penstock-probe", "penstock-hook", "penstock-runtime"):
         assert b"acme" not in (programs / name).read_bytes().lower(), name
     for name in ("penstock", "penstock-agent", "penstock-worker"):
         assert b"acme" in (programs.parent / "acme" / name).read_bytes().lower(), name

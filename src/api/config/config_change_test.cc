@@ -59,7 +59,7 @@ TEST(ConfigChange, NamesEachKeyWithItsValuesAndWhenItCounts) {
   next.cluster.config_map.fallbacks = {"empty"};
   next.assignments = {{.devices = {"0"}, .allocator = "local"}};
   next.sharing.rules = {{.strategy = ShareStrategy::kTimeSlicing, .replicas = 4}};
-  next.sharing.mps_root = "/mps";
+  next.sharing.server_root = "/mps";
   EXPECT_THAT(
       Changes(now, next),
       ElementsAre(

@@ -169,10 +169,10 @@ VendorConfig ConfigOf(const NodeConfig& config, std::string_view vendor) {
     return {.server_root = root, .host_server_root = root};
   }
   const SharingConfig& sharing = config.sharing;
-  return {
-      .library = config.paths.nvml_library,
-      .server_root = sharing.mps_root,
-      .host_server_root = sharing.host_mps_root.empty() ? sharing.mps_root : sharing.host_mps_root};
+  return {.library = config.paths.nvml_library,
+          .server_root = sharing.server_root,
+          .host_server_root =
+              sharing.host_server_root.empty() ? sharing.server_root : sharing.host_server_root};
 }
 
 base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view file,

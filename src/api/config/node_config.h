@@ -93,10 +93,10 @@ enum class SharePolicy { kDistributed, kPacked };
 struct SharingConfig {
   std::vector<SharingRule> rules;
   SharePolicy policy = SharePolicy::kDistributed;
-  std::string mps_root =
-      "/run/nvidia/mps";      ///< folder of MPS' pipes and logs, as the program itself sees it
-  std::string host_mps_root;  ///< mps_root as the host sees it, where that differs (in a
-                              ///< container); empty: mps_root
+  std::string server_root =
+      "/run/nvidia/mps";         ///< folder of MPS' pipes and logs, as the program itself sees it
+  std::string host_server_root;  ///< server_root as the host sees it, where that differs (in a
+                                 ///< container); empty: server_root
   bool operator==(const SharingConfig&) const = default;
 };
 
@@ -368,8 +368,8 @@ struct NodeConfig {
                                         ///< name for all models
   bool resource_per_model = false;      ///< the default is one name per model
   PartsStrategy parts = PartsStrategy::kDefault;
-  PartsStrategy mig_parts = PartsStrategy::kDefault;  ///< of vendors whose parts have profiles, in
-                                                      ///< place of `parts` if it is not kDefault
+  /// Of vendors whose parts have profiles, in place of `parts` if it is not kDefault.
+  PartsStrategy profiled_parts = PartsStrategy::kDefault;
   std::vector<std::string> parts_on_demand;  ///< devices on which parts are created for requests of
                                              ///< local users: ids, indices or globs for the
                                              ///< model's name; empty: none

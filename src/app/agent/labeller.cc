@@ -24,7 +24,7 @@ Labeller::Labeller(os::Loop& control, base::Executor& io, node::inventory::Inven
 void Labeller::Configure(const api::NodeConfig& config) {
   config_ = config.labels;
   parts_ = config.parts;
-  mig_parts_ = config.mig_parts;
+  profiled_parts_ = config.profiled_parts;
   OpenFeaturesFile();
   io_.Post([this, paths = MachinePathsOf(config)] {
     control_.Post([this, machine = os::ReadMachineFacts(paths)] {
@@ -74,7 +74,7 @@ void Labeller::Update() {
                .timestamp = started_,
                .config = config_,
                .parts = parts_,
-               .mig_parts = mig_parts_,
+               .profiled_parts = profiled_parts_,
                .host_features = api::IsOn(features, !nfd_)});
   labels_.Update({.inventory = inventory_.published().Get(),
                   .servers = offers_.Servers(),

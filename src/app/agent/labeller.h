@@ -64,7 +64,7 @@ class Labeller {
   const std::int64_t started_;
   std::optional<os::MachineFacts> machine_;
   api::LabelsConfig config_;
-  api::PartsStrategy parts_ = api::PartsStrategy::kDefault, mig_parts_ = parts_;
+  api::PartsStrategy parts_ = api::PartsStrategy::kDefault, profiled_parts_ = parts_;
   bool begun_ = false;
   bool serves_ = false;
   bool nfd_ = false;

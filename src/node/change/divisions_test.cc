@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "node/change/device_moves.h"
 #include "node/change/driver_reloads.h"
 #include "node/change/testing/divisible_node.h"
 
@@ -67,7 +68,7 @@ class DivisionsTest : public testing::DivisibleNode, public device::Actions {
                       [answer](const auto& result) {
                         *answer = result.ok() ? "done" : result.error().ToString();
                       });
-    executor_.RunUntilIdle();
+    Settle();
     answers_.push_back(answer);
     return *answer;
   }
@@ -198,6 +199,59 @@ TEST_F(DivisionsTest, AHolderThatComesWhileTheReleaseIsAwaitedIsNamedAtOnce) {
   EXPECT_THAT(backend_.Parts(), ElementsAre("4g at 0"));
 }
 
+TEST_F(DivisionsTest, AKubeletThatDoesNotTakeNoteIsTheReasonAndNothingIsDestroyed) {
+  Start();
+  ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
+  ASSERT_THAT(counted_, UnorderedElementsAre("P1", "P2"));
+  kubelet_is_stuck_ = true;
+  EXPECT_EQ(Apply(LayoutOf("large", true, {{"4g", 1}})), "pending");
+  executor_.Advance(1min);
+  EXPECT_EQ(divisions_->state().devices.front().reason,
+            "the kubelet still lists it as allocatable");
+  executor_.Advance(1min);
+  EXPECT_THAT(*answers_.back(),
+              HasSubstr("the step \"await release\" did not end within 2m: the kubelet still lists "
+                        "it as allocatable"));
+  EXPECT_EQ(divisions_->state().state, "failed");
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 0", "1g at 1"));
+  EXPECT_EQ(Offered("P1"), "") << "it serves meanwhile";
+  executor_.Advance(1h);
+  EXPECT_THAT(backend_.Parts(), UnorderedElementsAre("1g at 0", "1g at 1"));
+  kubelet_is_stuck_ = false;
+  executor_.Advance(30min);
+  EXPECT_THAT(backend_.Parts(), ElementsAre("4g at 0")) << "it was tried again";
+  EXPECT_EQ(divisions_->state().state, "success");
+}
+
+TEST_F(DivisionsTest, ADeviceThatIsBeingMovedIsDividedAfterThat) {
+  MakeChanges({});
+  DeviceMoves moves(executor_, executor_, {inventory_, ledger_, offers_, *changes_},
+                    {"kubelet", "local"}, [](bool) {}, folder_ / "doors.json", {});
+  moves.Configure({});
+  divisions_ = std::make_unique<Divisions>(executor_, executor_, NodeOfChanges(), VendorWith(this),
+                                           folder_ / "layout.json", AppliedLayout{}, "boot");
+  StartChanges();
+  kubelet_is_stuck_ = true;
+  std::string moved = "pending";
+  moves.Set(
+      {{backend_.device.id}, "local"}, [](const DeviceMove&) {},
+      [&](const auto& answer) { moved = answer.ok() ? "done" : answer.error().ToString(); });
+  Wake();
+  ASSERT_EQ(changes_->OfKind("move"), changes_->Of(backend_.device.id));
+  EXPECT_THAT(Apply(LayoutOf("two", true, {{"1g", 2}})),
+              HasSubstr("another change of it is under way: move"));
+  EXPECT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}}), 1h), "pending");
+  executor_.Advance(5min);
+  EXPECT_EQ(backend_.device.modes[0].current, "off");
+  kubelet_is_stuck_ = false;
+  executor_.Advance(2s);
+  EXPECT_EQ(moved, "done");
+  EXPECT_EQ(*answers_.back(), "done");
+  EXPECT_EQ(offers_.Desired()->assignments.at("P1").allocator, "local");
+  divisions_.reset();
+  changes_.reset();
+}
+
 TEST_F(DivisionsTest, AServerOfAPartThatStaysIsLeftAlone) {
   Start();
   ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
@@ -256,7 +310,7 @@ TEST_F(DivisionsTest, AModeStaysPendingWhereARequestForItAloneExcludesTheReset) 
                       nullptr, [&](const auto& result) {
                         answer = result.ok() ? result->front().state : result.error().ToString();
                       });
-    executor_.RunUntilIdle();
+    Settle();
     return answer;
   };
   for (int i = 0; i < 2; ++i) {

@@ -171,8 +171,8 @@ StepResult DriverReloads::Reload(const DeviceChange& change) {
     if (vendor.actions == nullptr)
       return base::Error(base::Code::kUnimplemented, "this driver cannot be loaded again");
     phase_ = Phase::kUnderWay;
-    vendor.release(lifetime_.Guard([this, vendor] {
-      vendor.actions->ReloadDriver(lifetime_.Guard([this](const base::Status& result) {
+    vendor.release(attempt_.Guard([this, vendor] {
+      vendor.actions->ReloadDriver(attempt_.Guard([this](const base::Status& result) {
         outcome_ = result;
         phase_ = Phase::kAfter;
         changes_.Wake();
@@ -187,6 +187,7 @@ StepResult DriverReloads::Reload(const DeviceChange& change) {
 /// Does nothing where this agent did not release the driver.
 StepResult DriverReloads::Reopen(const DeviceChange& change) {
   if (std::exchange(phase_, Phase::kBefore) == Phase::kBefore) return std::string();
+  attempt_ = {};  // an answer that comes later would pass for one to the next reload
   opened_ = true;
   if (const Resets::Vendor vendor = vendor_of_(change.details); vendor.reopen) vendor.reopen();
   return std::string();

@@ -75,8 +75,9 @@ class DriverReloads final : public ChangeKind {
   // Of the reload under way.
   enum class Phase { kBefore, kUnderWay, kAfter } phase_ = Phase::kBefore;
   base::Status outcome_;
-  bool reading_ = false;  // new readings were requested
-  bool opened_ = false;   // the driver was opened again
+  base::Lifetime attempt_;  // of callbacks of the driver
+  bool reading_ = false;    // new readings were requested
+  bool opened_ = false;     // the driver was opened again
   base::Lifetime lifetime_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/testing/manual_executor.h"
 #include "device/testing/acme.h"
+#include "node/change/testing/usable_devices.h"
 #include "node/inventory/testing/acme_inventory.h"
 #include "os/testing/temporary_folder.h"
 
@@ -14,6 +15,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using namespace std::chrono_literals;
 
 /// Completes a reload when the test says so.
@@ -28,11 +30,13 @@ class ScriptedReloads final : public device::Actions {
   }
   void ReloadDriver(std::function<void(base::Status)> done) override {
     ++count;
+    if (before_reload) before_reload();
     done_ = std::move(done);
   }
   void End(const base::Status& status) { std::exchange(done_, nullptr)(status); }
 
   int count = 0;
+  std::function<void()> before_reload;
 
  private:
   std::function<void(base::Status)> done_;
@@ -50,10 +54,18 @@ class DriverReloadsTest : public ::testing::Test {
     Look();
     offers_.FollowServers("acme", servers_);
     reloads_.SetPolicy(api::ResetPolicy::kIdle);
+    actions_.before_reload = [this] {
+      EXPECT_THAT(counted_, IsEmpty()) << "the kubelet may allocate them";
+    };
   }
   void Start() {
     changes_.Start();
     executor_.RunUntilIdle();
+    KubeletReads();
+  }
+  /// The kubelet's list becomes that of what it is offered.
+  void KubeletReads() {
+    if (!kubelet_is_stuck_) counted_ = testing::UsableDevices(offers_, "kubelet");
   }
   /// All devices are read.
   void Look() {
@@ -67,10 +79,11 @@ class DriverReloadsTest : public ::testing::Test {
     changes_.Wake();
     executor_.RunUntilIdle();
   }
-  /// All devices are read again meanwhile.
+  /// All devices are read again meanwhile, and then the kubelet's list.
   int ReloadsAfter(base::Duration time) {
     executor_.Advance(time / 2);
     Look();
+    KubeletReads();
     executor_.Advance(time - time / 2);
     return actions_.count;
   }
@@ -78,6 +91,7 @@ class DriverReloadsTest : public ::testing::Test {
     actions_.End(status);
     executor_.Advance(1s);
     Look();
+    KubeletReads();
   }
   void Hold(const std::string& id) {
     ASSERT_TRUE(
@@ -105,13 +119,15 @@ class DriverReloadsTest : public ::testing::Test {
   ScriptedReloads actions_;
   int released_ = 0, opened_ = 0;
   ReloadNeed need_{.known = true};
+  bool kubelet_is_stuck_ = false;
+  std::set<std::string> counted_;  // the devices that the kubelet counts
   os::TemporaryFolder folder_;
   base::Published<device::SharedDevices> servers_;
   share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"local", "kubelet"}};
   DeviceChanges changes_{executor_,
                          executor_,
                          {inventory_, ledger_, offers_},
-                         [](auto done) { done(std::set<std::string>()); },
+                         [this](auto done) { done(counted_); },
                          folder_ / "changes.json",
                          under_way_};
   share::Turns turns_{
@@ -140,7 +156,7 @@ TEST_F(DriverReloadsTest, AllDevicesAreWithdrawnAndBackAfterwards) {
   Need({.known = true, .wanted = true});
   EXPECT_EQ(ReloadsAfter(1min), 0) << "another device was not asked yet";
   Need(kReady);
-  EXPECT_THAT(Withheld(), AllOf(testing::SizeIs(4), Each(HasSubstr("is being loaded again"))));
+  EXPECT_THAT(Withheld(), AllOf(::testing::SizeIs(4), Each(HasSubstr("is being loaded again"))));
   EXPECT_EQ(actions_.count, 0) << "an allocation in progress at its start may still arrive";
   ASSERT_EQ(ReloadsAfter(5s), 1);
   EXPECT_TRUE(Outlook().now);
@@ -207,6 +223,7 @@ TEST_F(DriverReloadsTest, ADeviceThatComesMeanwhilePreventsIt) {
 TEST_F(DriverReloadsTest, AProcessThatOnlyANewReadingShowsPreventsIt) {
   Need(kReady);
   executor_.Advance(5s);
+  KubeletReads();
   device::Reading reading;
   reading.processes = {{.pid = 7}};
   inventory_.SetReading("G1", reading, executor_.clock().Wall());
@@ -231,6 +248,37 @@ TEST_F(DriverReloadsTest, AFailureIsSaidAndTriedAgainLaterEachTime) {
   EXPECT_EQ(ReloadsAfter(19min), 2) << "twice as long";
   EXPECT_EQ(ReloadsAfter(2min), 2);
   EXPECT_EQ(ReloadsAfter(5s), 3);
+}
+
+TEST_F(DriverReloadsTest, AKubeletThatDoesNotTakeNoteIsTheReasonAndTheDriverStays) {
+  kubelet_is_stuck_ = true;
+  Need(kReady);
+  EXPECT_EQ(ReloadsAfter(1min), 0);
+  EXPECT_THAT(Withheld(), Each(HasSubstr("the kubelet still lists it as allocatable")));
+  EXPECT_EQ(ReloadsAfter(2min), 0);
+  EXPECT_THAT(Outlook().why_not, HasSubstr("the step \"await release\" did not end within 2m: the "
+                                           "kubelet still lists it as allocatable"));
+  EXPECT_THAT(Withheld(), Each("")) << "they serve meanwhile";
+  EXPECT_EQ(ReloadsAfter(1h), 0);
+  EXPECT_EQ(released_, 0);
+  kubelet_is_stuck_ = false;
+  ReloadNeed applied = kReady;
+  applied.request = 1;
+  Need(applied);
+  EXPECT_EQ(ReloadsAfter(5s), 1) << "a layout was applied";
+}
+
+TEST_F(DriverReloadsTest, OneThatDoesNotEndIsAFailureAndWhatItSaysLaterCountsForNone) {
+  Need(kReady);
+  ASSERT_EQ(ReloadsAfter(5s), 1);
+  EXPECT_EQ(ReloadsAfter(2h), 1);
+  Look();
+  EXPECT_EQ(opened_, 1);
+  EXPECT_THAT(Outlook().why_not, HasSubstr("the step \"reload driver\" did not end within 2h"));
+  EXPECT_THAT(Withheld(), Each(""));
+  End({});
+  EXPECT_EQ(ReloadsAfter(11min), 1);
+  EXPECT_EQ(ReloadsAfter(5s), 2);
 }
 
 TEST_F(DriverReloadsTest, ADriverThatDoesNotTakeTheModeOnIsNotLoadedAgainAndAgain) {

@@ -12,6 +12,7 @@
 #include "node/change/divisions.h"
 #include "node/change/parts_on_demand.h"
 #include "node/change/testing/divisible_device.h"
+#include "node/change/testing/usable_devices.h"
 #include "node/inventory/testing/acme_inventory.h"
 #include "node/share/offers.h"
 #include "node/share/turns.h"
@@ -24,14 +25,15 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::IsEmpty;
 
-/// What outlives an agent: the device, calls that its driver was asked for, who holds parts, and
-/// the disk.
+/// What outlives an agent: the device, calls that its driver was asked for, who holds parts, what
+/// the kubelet counts, and the disk.
 struct Hardware {
   os::TemporaryFolder folder;
   testing::DivisibleDevice device;
   std::deque<std::function<void()>> asked;
   std::set<std::string> held;
-  bool on_demand = false;  // the device is set aside for parts on demand
+  std::set<std::string> counted;  // by the kubelet
+  bool on_demand = false;         // the device is set aside for parts on demand
 
   /// As an earlier change left it.
   void Divide(const std::vector<int>& starts) {
@@ -49,7 +51,11 @@ struct Hardware {
 class SlowDriver final : public testing::DivisibleDevices {
  public:
   SlowDriver(Hardware& hardware, base::Executor& executor)
-      : DivisibleDevices({&hardware.device}), hardware_(hardware), executor_(executor) {}
+      : DivisibleDevices({&hardware.device}), hardware_(hardware), executor_(executor) {
+    hardware.device.before_change = [&hardware](const std::string& id) {
+      EXPECT_FALSE(hardware.counted.contains(id)) << "the kubelet may allocate " << id;
+    };
+  }
 
   void SetMode(const std::string& address, const std::string& mode, const std::string& value,
                Done<std::string> done) override {
@@ -100,8 +106,10 @@ class DividingAgent final : private device::Actions {
     auto applied = LoadAppliedLayout(hardware.folder / "layout.json");
     auto created = LoadOnDemandParts(hardware.folder / "parts.json", "boot");
     EXPECT_TRUE(under_way.ok() && applied.ok() && created.ok());
-    changes_.emplace(executor_, executor_, DeviceChanges::Node{inventory_, ledger_, offers_},
-                     nullptr, hardware.folder / "changes.json", *under_way);
+    changes_.emplace(
+        executor_, executor_, DeviceChanges::Node{inventory_, ledger_, offers_},
+        [this](auto done) { done(hardware_.counted); }, hardware.folder / "changes.json",
+        *under_way);
     const Divisions::Node node{inventory_, ledger_, *changes_};
     const auto vendor = [this](std::string_view) {
       return Divisions::Vendor{.backend = &driver_,
@@ -132,13 +140,14 @@ class DividingAgent final : private device::Actions {
     changes_.reset();
   }
 
-  /// Runs one callback; where there is none, time passes, and the devices are found. Returns
-  /// whether anything is still under way.
+  /// Runs one callback; where there is none, time passes, the kubelet reads its list, and the
+  /// devices are found. Returns whether anything is still under way.
   bool Turn() {
     if (executor_.RunOne()) {
       Check();
       return true;
     }
+    KubeletReads();
     executor_.Advance(500ms);
     Look();
     Check();
@@ -171,13 +180,9 @@ class DividingAgent final : private device::Actions {
     idle_ = 0;
   }
 
-  std::set<std::string> Usable() {
-    std::set<std::string> ids;
-    for (const share::Offer& offer : *offers_.Get())
-      for (const share::OfferedSlot& slot : offer.slots)
-        if (slot.usable) ids.insert(slot.slot.device);
-    return ids;
-  }
+  void KubeletReads() { hardware_.counted = testing::UsableDevices(offers_, "kubelet"); }
+
+  std::set<std::string> Usable() { return testing::UsableDevices(offers_); }
   const LayoutState& state() const { return divisions_->state(); }
 
  private:
@@ -242,6 +247,7 @@ struct DivisionCase {
   /// The division is as it was, or as it is wanted.
   std::function<bool(const Hardware&)> is_old, is_new;
   std::function<void(DividingAgent&)> meanwhile = [](DividingAgent&) {};  // after each callback
+  bool only_alive = false;  // no killed agent can have brought about what is wanted
 };
 
 void PrintTo(const DivisionCase& one, std::ostream* stream) { *stream << one.name; }
@@ -277,7 +283,8 @@ const DivisionCase kDivisionCases[] = {
        hardware.on_demand = true;
        hardware.Divide({});
      },
-     [](DividingAgent& agent) { agent.Prepare("q-1"); }, HasParts(0), HasParts(1)},
+     [](DividingAgent& agent) { agent.Prepare("q-1"); }, HasParts(0), HasParts(1),
+     [](DividingAgent&) {}, true},
     {"APartForARequestThatIsServed",
      [](Hardware& hardware) {
        hardware.on_demand = true;
@@ -291,7 +298,7 @@ const DivisionCase kDivisionCases[] = {
 class KilledDivision : public ::testing::TestWithParam<std::tuple<DivisionCase, bool>> {};
 
 /// kill -9: what was not written to disk by now is lost, and the driver completes what it was asked
-/// for, or does nothing of it.
+/// for, or does nothing of it. The kubelet counts no device of a plugin whose connection has ended.
 void KillAgent(Hardware& hardware, std::optional<DividingAgent>& agent, bool completes) {
   std::map<std::string, std::string> files;
   const auto each_file = [&hardware](const auto& act) {
@@ -302,13 +309,14 @@ void KillAgent(Hardware& hardware, std::optional<DividingAgent>& agent, bool com
   agent.reset();
   each_file([](const auto& path) { std::filesystem::remove(path); });
   for (const auto& [path, text] : files) std::ofstream(path) << text;
+  hardware.counted.clear();
   for (const auto& call : std::exchange(hardware.asked, {}))
     if (completes) call();
 }
 
 TEST_P(KilledDivision, EndsInTheOldOrTheNewState) {
   const auto& [division, completes] = GetParam();
-  int old_ends = 0, new_ends = 0;
+  int old_ends = 0, new_ends = 0;  // of agents that were killed
   bool completed = false;
   for (int point = 0; !completed; ++point) {
     SCOPED_TRACE("killed after " + std::to_string(point) + " callbacks");
@@ -316,6 +324,7 @@ TEST_P(KilledDivision, EndsInTheOldOrTheNewState) {
     Hardware hardware;
     division.before(hardware);
     std::optional<DividingAgent> agent(std::in_place, hardware);
+    agent->KubeletReads();
     division.begin(*agent);
     completed = true;
     const auto turn = [&] {
@@ -332,7 +341,7 @@ TEST_P(KilledDivision, EndsInTheOldOrTheNewState) {
     for (int turns = 0; turns < 10'000 && agent->Turn(); ++turns) {}
     ASSERT_TRUE(division.is_old(hardware) || division.is_new(hardware))
         << ::testing::PrintToString(hardware.device.Parts()) << ", mode " << hardware.Mode();
-    ++(division.is_new(hardware) ? new_ends : old_ends);
+    if (!completed || division.only_alive) ++(division.is_new(hardware) ? new_ends : old_ends);
     std::set<std::string> there;
     for (const device::Facts& part : hardware.device.parts) there.insert(part.id);
     if (IsWhole(hardware)) there.insert(hardware.device.device.id);

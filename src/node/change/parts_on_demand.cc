@@ -492,8 +492,10 @@ std::set<std::string> PartsOnDemand::KeptParts(const DeviceChange& change) const
 }
 
 std::string PartsOnDemand::Explain(const DeviceChange& change, const std::string&) const {
-  return PartsRecordOf(change).create.empty() ? "an unused part of it is being removed"
-                                              : "a part of it is being created for a request";
+  return std::string(PartsRecordOf(change).create.empty()
+                         ? "an unused part of it is being removed"
+                         : "a part of it is being created for a request") +
+         (change.waits_for.empty() ? "" : ": " + change.waits_for);
 }
 
 std::vector<DeviceChange> PartsOnDemand::Due() { return state_->Due(); }

@@ -255,6 +255,41 @@ TEST_F(PartsOnDemandTest, TheNextAgentFindsWhatWasCreatedJustBeforeTheCrash) {
   EXPECT_THAT(backend_.Parts(), IsEmpty());
 }
 
+/// Which belong to local users, of whose devices the agent keeps the list itself.
+TEST_F(PartsOnDemandTest, PartsDoNotWaitForTheKubelet) {
+  Start();
+  kubelet_is_silent_ = true;
+  Prepare("q-1");
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 0"));
+  Serve("q-1", "P1");
+  End("P1");
+  EXPECT_THAT(backend_.Parts(), IsEmpty());
+}
+
+/// The part may have been the kubelet's: whose it was is not known any more.
+TEST_F(PartsOnDemandTest, ARemovalThatTheNextAgentContinuesWaitsForTheKubeletForTwoMinutes) {
+  Start();
+  Prepare("q-1");
+  Serve("q-1", "P1");
+  DivisibleNode::Serve({{"P1", {.set = "P1", .ready = true, .servers = {77}}}});
+  End("P1");
+  ASSERT_EQ(changes_->Of("P1")->step, "await release");
+  kubelet_is_silent_ = true;
+  on_demand_.reset();
+  changes_.reset();
+  servers_.Set(device::SharedDevices{});
+  Start();
+  executor_.Advance(1min);
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 0"));
+  EXPECT_EQ(offers_.Desired()->assignments.at("P1").reason,
+            "an unused part of it is being removed: cannot read the kubelet's allocatable devices "
+            "(no answer)");
+  executor_.Advance(1min);
+  EXPECT_EQ(offers_.Desired()->assignments.at("P1").reason, "") << "it serves for a moment";
+  executor_.Advance(2s);
+  EXPECT_THAT(backend_.Parts(), IsEmpty());
+}
+
 TEST_F(PartsOnDemandTest, PartsThatAResetDestroyedAreForgotten) {
   Start();
   Prepare("q-1");

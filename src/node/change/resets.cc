@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::string_view kRead = "read";
 constexpr base::Duration kKubeletTakesNote = std::chrono::minutes(2);
+// More than any vendor's program may take, which includes a wait for another reset of its own.
+constexpr base::Duration kMostReset = std::chrono::hours(1);
 constexpr base::Duration kReadAgain = std::chrono::minutes(1);
 constexpr base::Duration kNextTry = std::chrono::minutes(10);
 
@@ -29,6 +31,7 @@ Resets::Resets(base::Executor& control, inventory::Inventory& inventory, ledger:
                .most = kKubeletTakesNote},
               {.name = "reset",
                .take = [this](const DeviceChange& change) { return Reset(change); },
+               .most = kMostReset,
                .recorded = true},
               {.name = "open driver",
                .take = [this](const DeviceChange& change) { return Reopen(change); },
@@ -203,15 +206,19 @@ StepResult Resets::Reset(const DeviceChange& change) {
     if (vendor.actions == nullptr)
       return base::Error(base::Code::kUnimplemented, "this vendor's devices cannot be reset");
     phase_ = Phase::kReleasing;
-    vendor.release(lifetime_.Guard([this] {
+    vendor.release(attempt_.Guard([this] {
       if (const DeviceChange* own = changes_.OfKind(name())) BeginReset(*own);
     }));
   }
   if (phase_ != Phase::kAfter) return std::string("the driver is resetting it");
-  counted_ = true;
-  monitor_.EndReset(IdsOf(change), outcome_);
+  Count(change, outcome_);
   if (!outcome_.ok()) return outcome_.error();
   return std::string();
+}
+
+void Resets::Count(const DeviceChange& change, const base::Status& outcome) {
+  counted_ = true;
+  monitor_.EndReset(IdsOf(change), outcome);
 }
 
 void Resets::BeginReset(const DeviceChange& change) {
@@ -227,7 +234,7 @@ void Resets::BeginReset(const DeviceChange& change) {
   }
   monitor_.BeginReset(reasons);
   VendorOfDevices(change).actions->Reset(devices,
-                                         lifetime_.Guard([this](const base::Status& result) {
+                                         attempt_.Guard([this](const base::Status& result) {
                                            outcome_ = result;
                                            phase_ = Phase::kAfter;
                                            changes_.Wake();
@@ -236,7 +243,11 @@ void Resets::BeginReset(const DeviceChange& change) {
 
 /// Does nothing where this agent did not release the driver.
 StepResult Resets::Reopen(const DeviceChange& change) {
-  if (std::exchange(phase_, Phase::kBefore) != Phase::kBefore)
+  const Phase phase = std::exchange(phase_, Phase::kBefore);
+  attempt_ = {};  // an answer that comes later would pass for one to the next reset
+  if (phase == Phase::kResetting)
+    Count(change, base::Error(base::Code::kDeadlineExceeded, change.failure));
+  if (phase != Phase::kBefore)
     if (const Vendor vendor = VendorOfDevices(change); vendor.reopen) vendor.reopen();
   return std::string();
 }

@@ -23,8 +23,9 @@ namespace penstock::node::change {
 /// steps: withdraw its devices; wait until the kubelet has taken note, sharing servers without
 /// clients have ended and the devices were read again, and check that they still have no holder and
 /// no process; release the agent's own connection to the driver and reset the devices; reopen the
-/// driver; read the devices. A reset during which the agent ended counts as a failed one, because
-/// its outcome is unknown. One that could not begin is tried again ten minutes later.
+/// driver; read the devices. A reset during which the agent ended, or that takes longer than an
+/// hour, counts as a failed one, because its outcome is unknown. One that could not begin is tried
+/// again ten minutes later.
 class Resets final : public ChangeKind {
  public:
   /// The parts of a vendor that take part in a reset.
@@ -65,6 +66,7 @@ class Resets final : public ChangeKind {
   void ReadSoon(const DeviceChange& change) const;
   StepResult Reset(const DeviceChange& change);
   void BeginReset(const DeviceChange& change);
+  void Count(const DeviceChange& change, const base::Status& outcome);
   StepResult Reopen(const DeviceChange& change);
   StepResult Read(const DeviceChange& change) const;
 
@@ -79,6 +81,7 @@ class Resets final : public ChangeKind {
   // Of the reset under way.
   enum class Phase { kBefore, kReleasing, kResetting, kAfter } phase_ = Phase::kBefore;
   base::Status outcome_;
+  base::Lifetime attempt_;                            // of callbacks of the driver
   bool reading_ = false;                              // a new reading was requested
   bool counted_ = false;                              // the monitor knows the outcome
   std::map<std::string, base::WallTime> not_before_;  // id → when one that could not begin is tried

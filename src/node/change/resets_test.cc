@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/manual_executor.h"
+#include "device/kinds.h"
 #include "device/testing/acme.h"
 #include "node/change/reset_plan.h"
 #include "node/inventory/testing/acme_inventory.h"
@@ -105,9 +106,9 @@ class ResetsTest : public ::testing::Test {
     changes_.Start();
     executor_.RunUntilIdle();
   }
-  void Look(const std::string& id) {
-    device::Reading reading;
-    monitor_.OnReading(id, reading);  // from a driver that cannot report when a fault is over
+  /// By default as a driver reads it that cannot report when a fault is over.
+  void Look(const std::string& id, const device::Reading& reading = {}) {
+    monitor_.OnReading(id, reading);
     inventory_.SetReading(id, reading, executor_.clock().Wall());
     inventory_.PublishReadTimes();
     executor_.RunUntilIdle();
@@ -150,6 +151,8 @@ class ResetsTest : public ::testing::Test {
   health::Monitor monitor_{executor_, inventory_, device::testing::FindAcme, {.probation = 10s}};
   ScriptedActions actions_;
   int let_go_ = 0, taken_up_ = 0;
+  bool closes_ = true;  // the driver, at once
+  std::function<void()> closed_;
   std::vector<std::string> read_soon_;
   os::TemporaryFolder folder_;
   base::Published<device::SharedDevices> servers_;
@@ -168,9 +171,10 @@ class ResetsTest : public ::testing::Test {
                    return Resets::Vendor{
                        .actions = &actions_,
                        .release =
-                           [this](const std::function<void()>& done) {
+                           [this](std::function<void()> done) {
                              ++let_go_;
-                             done();
+                             closed_ = std::move(done);
+                             if (closes_) closed_();
                            },
                        .reopen = [this] { ++taken_up_; },
                        .read_soon = [this](const std::string& id) { read_soon_.push_back(id); }};
@@ -339,6 +343,110 @@ TEST_F(ResetsTest, AKubeletThatDoesNotTakeNoteIsTheReasonAndNoAttemptIsCounted) 
   EXPECT_EQ(ResetsAfter(5min), 0u) << "not at once";
   EXPECT_EQ(ResetsAfter(5min), 0u) << "not read since the second withdrawal";
   EXPECT_EQ(ResetsAfter(5s), 1u);
+}
+
+/// The call of a reset fails that worked, as of a program that is killed after it has reset the
+/// device.
+class ResetsWithoutAnAnswer : public ResetsTest {
+ protected:
+  void ResetInVain() {
+    ASSERT_EQ(ResetsAfter(5s), 1u);
+    EndReset(base::Error(base::Code::kDeadlineExceeded, "nvidia-smi was killed"));
+    EXPECT_EQ(monitor_.Resets().at(0).result, "failed");
+  }
+  void ExpectRecoveredWithoutAnotherReset(const device::Reading& reading) {
+    for (int i = 0; i < 3; ++i) {
+      executor_.Advance(1s);
+      Look("G0", reading);
+    }
+    EXPECT_THAT(Of("G0").reason, HasSubstr("on probation"));
+    executor_.Advance(10s);
+    EXPECT_EQ(Of("G0").state, HealthState::kHealthy);
+    executor_.Advance(1h);
+    EXPECT_EQ(actions_.resets.size(), 1u);
+    EXPECT_EQ(Unusable("G0"), "");
+  }
+};
+
+TEST_F(ResetsWithoutAnAnswer, AreNotMadeAgainWhereTheDriverReportsRecovery) {
+  Break("G0");
+  ResetInVain();
+  device::Reading reading;
+  reading.reports_recovery = true;
+  ExpectRecoveredWithoutAnotherReset(reading);
+}
+
+TEST_F(ResetsWithoutAnAnswer, AreNotMadeAgainWhereACounterShowsThatTheyWorked) {
+  const auto counted = [](int value) {
+    device::Reading reading;
+    reading.evidence = {
+        {.device = "G0", .kind = std::string(device::kResetCounter) + "energy", .code = value}};
+    return reading;
+  };
+  Break("G0");
+  Look("G0", counted(1));
+  ResetInVain();
+  ExpectRecoveredWithoutAnotherReset(counted(0));
+}
+
+TEST_F(ResetsWithoutAnAnswer, AreMadeAgainWhereNothingShowsThatTheyWorked) {
+  Break("G0");
+  ResetInVain();
+  Look("G0");
+  EXPECT_EQ(Of("G0").state, HealthState::kUnhealthy);
+  EXPECT_THAT(Of("G0").reason, HasSubstr("the reset failed: nvidia-smi was killed"));
+  EXPECT_EQ(ResetsAfter(9min), 1u);
+  executor_.Advance(1min);
+  Look("G0");
+  ASSERT_EQ(ResetsAfter(5s), 2u);
+  EndReset({});
+  Look("G0");
+  executor_.Advance(10s);
+  EXPECT_EQ(Of("G0").state, HealthState::kHealthy);
+  EXPECT_EQ(Of("G0").reason, "");
+}
+
+TEST_F(ResetsTest, OneThatDoesNotEndIsAFailureAndWhatItSaysLaterCountsForNone) {
+  Break("G0");
+  ASSERT_EQ(ResetsAfter(5s), 1u);
+  ResetsAfter(59min);
+  EXPECT_EQ(taken_up_, 0);
+  EXPECT_EQ(changes_.Of("G0")->waits_for, "the driver is resetting it");
+  ResetsAfter(1min);
+  EXPECT_EQ(taken_up_, 1);
+  EXPECT_EQ(changes_.Of("G0"), nullptr);
+  Look("G0");
+  EXPECT_THAT(Of("G0").reason,
+              HasSubstr("the reset failed: the step \"reset\" did not end within 1h: the driver is "
+                        "resetting it"));
+  EXPECT_EQ(monitor_.ResetsOf("G0").size(), 1u);
+  EndReset({});
+  EXPECT_EQ(Of("G0").state, HealthState::kUnhealthy);
+  executor_.Advance(10min);
+  Look("G0");
+  ASSERT_EQ(ResetsAfter(5s), 2u);
+  EndReset({});
+  Look("G0");
+  executor_.Advance(10s);
+  EXPECT_EQ(Of("G0").state, HealthState::kHealthy);
+}
+
+TEST_F(ResetsTest, ADriverThatDoesNotCloseIsNotResetAndWhereItClosesLaterNeither) {
+  closes_ = false;
+  Break("G0");
+  EXPECT_EQ(ResetsAfter(5s), 0u);
+  EXPECT_EQ(ResetsAfter(1h), 0u);
+  EXPECT_EQ(taken_up_, 1);
+  EXPECT_THAT(Of("G0").reason,
+              HasSubstr("the reset could not begin: the step \"reset\" did not end "
+                        "within 1h: "));
+  EXPECT_TRUE(monitor_.ResetsOf("G0").empty());
+  const auto late = closed_;
+  counts_ = {"G0"};  // the kubelet, when it is tried again
+  ResetsAfter(11min);
+  ASSERT_NE(changes_.Of("G0"), nullptr);
+  late();
+  EXPECT_THAT(actions_.resets, IsEmpty());
 }
 
 TEST_F(ResetsTest, AProgramThatIsMissingIsTheReason) {

@@ -50,7 +50,7 @@ VendorHas Gather(const inventory::Snapshot& inventory, const inventory::VendorEn
   has.facts.driver = vendor.driver.get();
   has.facts.machine = context.machine.product;
   if (context.config.timestamp) has.facts.timestamp = context.timestamp;
-  has.facts.part_names = share::PartNamesOf(context.parts, context.mig_parts, dialect);
+  has.facts.part_names = share::PartNamesOf(context.parts, context.profiled_parts, dialect);
   for (const inventory::Entry& entry : inventory.devices) {
     if (entry.facts->vendor != vendor.vendor || !IsPresent(entry)) continue;
     if (!entry.facts->parent.empty()) {

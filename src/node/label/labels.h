@@ -23,8 +23,8 @@ struct LabelContext {
   /// When the agent started or its configuration took effect, in seconds since 1970: gfd.timestamp.
   std::int64_t timestamp = 0;
   api::LabelsConfig config;
-  api::PartsStrategy parts = api::PartsStrategy::kDefault;      ///< NodeConfig::parts
-  api::PartsStrategy mig_parts = api::PartsStrategy::kDefault;  ///< likewise
+  api::PartsStrategy parts = api::PartsStrategy::kDefault;           ///< NodeConfig::parts
+  api::PartsStrategy profiled_parts = api::PartsStrategy::kDefault;  ///< likewise
   bool host_features = true;  ///< this agent publishes feature.node.kubernetes.io/*
 };
 

@@ -67,7 +67,7 @@ bool Selects(const std::vector<std::string>& devices, const inventory::Entry& en
 std::vector<std::string> OnDemandDevices(const api::NodeConfig& config,
                                          const EnabledAllocators& enabled) {
   const api::PartsStrategy strategy =
-      config.mig_parts == api::PartsStrategy::kDefault ? config.parts : config.mig_parts;
+      config.profiled_parts == api::PartsStrategy::kDefault ? config.parts : config.profiled_parts;
   const bool effective =
       enabled.contains(kLocalAllocator) &&
       (strategy == api::PartsStrategy::kMixed || strategy == api::PartsStrategy::kDefault);

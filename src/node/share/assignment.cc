@@ -52,7 +52,7 @@ class Namer {
 
  private:
   device::PartNames NamesOf(const device::Dialect& dialect) const {
-    return PartNamesOf(config_.parts, config_.mig_parts, dialect);
+    return PartNamesOf(config_.parts, config_.profiled_parts, dialect);
   }
 
   const api::NodeConfig& config_;
@@ -189,7 +189,7 @@ class PartsOffer {
     for (const inventory::Entry& entry : inventory.devices)
       if (const device::Dialect* dialect = dialect_of(entry.facts->vendor))
         names_.try_emplace(entry.facts->vendor,
-                           PartNamesOf(config.parts, config.mig_parts, *dialect));
+                           PartNamesOf(config.parts, config.profiled_parts, *dialect));
     FindCommon(inventory);
   }
 

@@ -36,8 +36,8 @@ struct Withdrawal {
 };
 using Withdrawals = std::map<std::string, Withdrawal>;  ///< by device id
 
-/// How the parts of a vendor's devices are named: as NodeConfig::parts and NodeConfig::mig_parts
-/// say.
+/// How the parts of a vendor's devices are named: as NodeConfig::parts and
+/// NodeConfig::profiled_parts say.
 device::PartNames PartNamesOf(api::PartsStrategy all, api::PartsStrategy of_profiles,
                               const device::Dialect& dialect);
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/core/json_text.h"
 #include "base/lifetime.h"
 #include "base/log.h"
 #include "operator/json_values.h"
@@ -35,7 +36,7 @@ ApiCall CallOf(const UpgradeAction& action) {
       {"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", {{"uid", action.uid}}}};
   if (action.kind == UpgradeAction::Kind::kDelete) {
     ApiCall call = protocol::kube::Delete(kActedPods, space, name);
-    call.body = options.dump();
+    call.body = base::JsonText(options);
     call.content_type = "application/json";
     return call;
   }
@@ -43,12 +44,10 @@ ApiCall CallOf(const UpgradeAction& action) {
   call.method = "POST";
   call.path = kActedPods.Path(space, name, "eviction");
   call.content_type = "application/json";
-  call.body = Json{
-      {"apiVersion", "policy/v1"},
-      {"kind", "Eviction"},
-      {"metadata", {{"name", name}, {"namespace", space}}},
-      {"deleteOptions",
-       options}}.dump();
+  call.body = base::JsonText(Json{{"apiVersion", "policy/v1"},
+                                  {"kind", "Eviction"},
+                                  {"metadata", {{"name", name}, {"namespace", space}}},
+                                  {"deleteOptions", options}});
   // A budget that allows no disruption is answered with 429: it is asked again later.
   call.deadline = 3s;
   return call;

@@ -8,6 +8,7 @@
 
 #include "api/compat/nvidia/driver_names.h"
 #include "base/core/fields.h"
+#include "base/core/json_text.h"
 #include "base/core/strings.h"
 
 namespace penstock::cluster {
@@ -160,8 +161,8 @@ UpgradeMarks MarksOf(const UpgradeRecord& record) {
     annotation(kUpgradeAnnotation) = std::nullopt;
     return marks;
   }
-  annotation(kUpgradeAnnotation) = base::ToJsonObject<nlohmann::ordered_json>(record).dump(
-      -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  annotation(kUpgradeAnnotation) =
+      base::JsonText(base::ToJsonObject<nlohmann::ordered_json>(record));
   return marks;
 }
 

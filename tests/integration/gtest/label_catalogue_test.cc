@@ -88,7 +88,7 @@ LabelSet LabelsOf(const SimulatedMachine& machine, const api::NodeConfig& config
   node::label::Labels labels(backend::FindDialect);
   node::label::LabelContext context = ContextOf(machine);
   context.parts = config.parts;
-  context.mig_parts = config.mig_parts;
+  context.profiled_parts = config.profiled_parts;
   labels.Set(std::move(context));
   labels.Update({.inventory = inventory.published().Get(),
                  .servers = offers.Servers(),

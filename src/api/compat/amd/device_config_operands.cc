@@ -62,7 +62,7 @@ void SetNaming(PolicyWork& work, const std::string& strategy) {
                                      ShownText(strategy) + "\" is none of single, mixed");
   NodeConfig& node = work.spec.node;
   node.parts = strategy == "single" ? PartsStrategy::kSingle : PartsStrategy::kMixed;
-  if (node.mig_parts == PartsStrategy::kDefault) node.mig_parts = PartsStrategy::kMixed;
+  if (node.profiled_parts == PartsStrategy::kDefault) node.profiled_parts = PartsStrategy::kMixed;
 }
 
 void PluginFlags(PolicyWork& work, const Value& value) {

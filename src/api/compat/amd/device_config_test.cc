@@ -197,11 +197,11 @@ TEST(DeviceConfig, KeepsTheNamesOfMigDevicesWhateverTheStrategyIs) {
         .spec.node;
   };
   EXPECT_EQ(node("single", nullptr).parts, PartsStrategy::kSingle);
-  EXPECT_EQ(node("single", nullptr).mig_parts, PartsStrategy::kMixed);
+  EXPECT_EQ(node("single", nullptr).profiled_parts, PartsStrategy::kMixed);
   const PenstockSpec none = OfClusterPolicy("  mig: {strategy: none}\n");
   EXPECT_EQ(node("mixed", &none).parts, PartsStrategy::kMixed);
-  EXPECT_EQ(node("mixed", &none).mig_parts, PartsStrategy::kNone);
-  EXPECT_EQ(Translated("  devicePlugin: {}\n").spec.node.mig_parts, PartsStrategy::kDefault);
+  EXPECT_EQ(node("mixed", &none).profiled_parts, PartsStrategy::kNone);
+  EXPECT_EQ(Translated("  devicePlugin: {}\n").spec.node.profiled_parts, PartsStrategy::kDefault);
 }
 
 TEST(DeviceConfig, ToleratesWhatAnOperandToleratesOnce) {

@@ -209,11 +209,11 @@ TEST(ClusterPolicy, GivesTheSettingsOfTheProgramsTheirEffect) {
                      additionalLabels: {release: p}, relabelings: [{action: keep}]}
 )");
   const PenstockSpec& spec = translation.spec;
-  EXPECT_EQ(spec.node.mig_parts, PartsStrategy::kSingle);
+  EXPECT_EQ(spec.node.profiled_parts, PartsStrategy::kSingle);
   EXPECT_THAT(spec.node.containers.device_list, ElementsAre(DeviceList::kCdiCri));
   EXPECT_EQ(spec.node.device_ids, DeviceIds::kIndex);
   EXPECT_EQ(spec.node.containers.device_files, Switch::kOn);
-  EXPECT_EQ(spec.node.sharing.mps_root, "/run/mps");
+  EXPECT_EQ(spec.node.sharing.server_root, "/run/mps");
   EXPECT_EQ(spec.host.driver_root, "/opt/driver");
   EXPECT_EQ(spec.node.paths.host_driver_root, "");
   EXPECT_FALSE(spec.node.labels.timestamp);

@@ -14,9 +14,9 @@ using Apply = void (*)(const Context& context, const GivenSetting& given);
 void MigStrategy(const Context& context, const GivenSetting& given) {
   if (!context.OneOf(given, given.text, {"none", "single", "mixed"})) return;
   context.notes.mig_mixed = given.text == "mixed";
-  context.config.mig_parts = given.text == "none"     ? PartsStrategy::kNone
-                             : given.text == "single" ? PartsStrategy::kSingle
-                                                      : PartsStrategy::kMixed;
+  context.config.profiled_parts = given.text == "none"     ? PartsStrategy::kNone
+                                  : given.text == "single" ? PartsStrategy::kSingle
+                                                           : PartsStrategy::kMixed;
 }
 
 void IdStrategy(const Context& context, const GivenSetting& given) {
@@ -235,14 +235,14 @@ void ApplyMps(const Context& context) {
   Notes& notes = context.notes;
   SharingConfig& sharing = context.config.sharing;
   const std::string& known =
-      sharing.host_mps_root.empty() ? sharing.mps_root : sharing.host_mps_root;
+      sharing.host_server_root.empty() ? sharing.server_root : sharing.host_server_root;
   if (notes.mps_root && !notes.mps_root->empty() && *notes.mps_root != known) {
     // The option gives the host's path of the folder. If no other path was configured, the agent
     // opens the folder under the same path.
-    if (sharing.mps_root == kDefaults.mps_root) {
-      sharing.mps_root = *notes.mps_root;
+    if (sharing.server_root == kDefaults.server_root) {
+      sharing.server_root = *notes.mps_root;
     } else {
-      sharing.host_mps_root = *notes.mps_root;
+      sharing.host_server_root = *notes.mps_root;
     }
   }
   const bool mps = std::ranges::any_of(

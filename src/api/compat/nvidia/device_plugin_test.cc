@@ -121,7 +121,7 @@ sharing:
               ElementsAre(StartsWith("flags.deviceDiscoveryStrategy: "),
                           "resources.mig[1]: MIG devices have the name of their profile, "
                           "so no \"2g.10gb\" can be named nvidia.com/small"));
-  EXPECT_EQ(translation.config.mig_parts, PartsStrategy::kMixed);
+  EXPECT_EQ(translation.config.profiled_parts, PartsStrategy::kMixed);
   EXPECT_THAT(
       translation.remarks,
       ElementsAre(StartsWith("resources.gpus: takes effect here; NVIDIA's plugin ignores it"),
@@ -659,7 +659,7 @@ TEST(DevicePluginConfig, Issue353ARenameThatCollidesIsAnErrorWithItsPlace) {
 
 TEST(DevicePluginConfig, Issue460MigStrategiesAreThoseOfThePlugin) {
   using enum PartsStrategy;
-  const auto of = [](const std::string& text) { return Translated(text).config.mig_parts; };
+  const auto of = [](const std::string& text) { return Translated(text).config.profiled_parts; };
   EXPECT_EQ(of("flags: {migStrategy: single}\n"), kSingle);
   EXPECT_EQ(of("flags: {migStrategy: mixed}\n"), kMixed);
   EXPECT_EQ(of("flags: {migStrategy: none}\n"), kNone);
@@ -671,22 +671,22 @@ TEST(DevicePluginConfig, Issue634MpsNeedsNoRoot) {
   const Translation translation =
       Translated("sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 10}]}}\n");
   EXPECT_THAT(translation.config.sharing.rules, ElementsAre(Mps(10)));
-  EXPECT_EQ(translation.config.sharing.mps_root, "/run/nvidia/mps");
+  EXPECT_EQ(translation.config.sharing.server_root, "/run/nvidia/mps");
   EXPECT_THAT(translation.not_yet, IsEmpty());
 }
 
 TEST(DevicePluginConfig, TheRootOfMpsIsWhatTheHostCallsIt) {
   const std::string file = "flags: {mpsRoot: /data/mps}\n";
   const NodeConfig plain = Translated(file).config;
-  EXPECT_EQ(plain.sharing.mps_root, "/data/mps");
-  EXPECT_EQ(plain.sharing.host_mps_root, "");
+  EXPECT_EQ(plain.sharing.server_root, "/data/mps");
+  EXPECT_EQ(plain.sharing.host_server_root, "");
   NodeConfig base;  // of an agent in a container
-  base.sharing.mps_root = "/mps";
+  base.sharing.server_root = "/mps";
   const auto inside = TranslateDevicePlugin(file, "f", {}, base);
   ASSERT_TRUE(inside.ok());
-  EXPECT_EQ(inside->config.sharing.mps_root, "/mps");
-  EXPECT_EQ(inside->config.sharing.host_mps_root, "/data/mps");
-  base.sharing.mps_root = "/data/mps";
+  EXPECT_EQ(inside->config.sharing.server_root, "/mps");
+  EXPECT_EQ(inside->config.sharing.host_server_root, "/data/mps");
+  base.sharing.server_root = "/data/mps";
   EXPECT_THAT(Changes(base, TranslateDevicePlugin(file, "f", {}, base)->config), IsEmpty());
   EXPECT_THAT(ErrorOf("flags: {mpsRoot: mps}\n"),
               HasSubstr("flags.mpsRoot: \"mps\" must be an absolute path"));

@@ -32,7 +32,7 @@ void UseSimulation(const std::string& run_dir, const api::NodeConfig& config, Se
   settings.flags.try_emplace("--dev-root", root);
   settings.flags.try_emplace("--sysfs-root", root + "/sys");
   settings.flags.try_emplace("--cdi-root", CdiRoot(run_dir));
-  if (config.sharing.mps_root == api::SharingConfig{}.mps_root)
+  if (config.sharing.server_root == api::SharingConfig{}.server_root)
     settings.plugin_flags.push_back({"--mps-root", MpsRoot(run_dir), "--mps-root"});
 }
 

@@ -49,6 +49,7 @@ class DivisibleDevice final : public device::AsyncBackend {
   void SetMode(const std::string&, const std::string& mode, const std::string& value,
                Done<std::string> done) override {
     if (const auto error = Fails("set-mode")) return done(*error);
+    if (before_change) before_change(device.id);
     device::Mode& set = *std::ranges::find(device.modes, mode, &device::Mode::name);
     set.pending = value;
     if (set.effect == device::ModeEffect::kNow) set.current = value;
@@ -76,6 +77,7 @@ class DivisibleDevice final : public device::AsyncBackend {
 
   void DestroyPart(const std::string& address, Done<std::string> done) override {
     if (const auto error = Fails("destroy")) return done(*error);
+    if (before_change) before_change(address);
     std::erase_if(parts, [&](const device::Facts& part) { return part.address == address; });
     done(address);
   }
@@ -121,6 +123,7 @@ class DivisibleDevice final : public device::AsyncBackend {
   device::Facts device;
   std::vector<device::Facts> parts;
   std::function<void()> before_describe, before_create;
+  std::function<void(const std::string& id)> before_change;  // of a mode, or of a part to nothing
   bool answers = true;                 // otherwise a part is created, and no answer comes
   bool dies_after_create = false;      // a part is created, and the call fails
   std::map<std::string, int> failing;  // call → how often it still fails

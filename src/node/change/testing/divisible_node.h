@@ -1,9 +1,10 @@
-// A node with a device that can be divided, or several, and a simulated driver: a fixture for unit
-// tests of changes that divide it.
+// A node with a device that can be divided, or several, a simulated driver and a kubelet that has a
+// list of its own: a fixture for unit tests of changes that divide it.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "device/testing/acme.h"
 #include "node/change/divisions.h"
 #include "node/change/testing/divisible_device.h"
+#include "node/change/testing/usable_devices.h"
 #include "node/inventory/testing/acme_inventory.h"
 #include "node/share/offers.h"
 #include "os/testing/temporary_folder.h"
@@ -23,7 +25,12 @@ namespace penstock::node::change::testing {
 
 class DivisibleNode : public ::testing::Test {
  protected:
-  DivisibleNode() { offers_.FollowServers("acme", servers_); }
+  DivisibleNode() {
+    offers_.FollowServers("acme", servers_);
+    backend_.before_change = [this](const std::string& id) {
+      EXPECT_FALSE(counted_.contains(id)) << "the kubelet may allocate " << id;
+    };
+  }
 
   /// As discovery does.
   void Describe() {
@@ -43,12 +50,28 @@ class DivisibleNode : public ::testing::Test {
   /// Changes of an agent that takes these over. Kinds are added before the caller starts them.
   void MakeChanges(std::vector<DeviceChange> under_way) {
     changes_ = std::make_unique<DeviceChanges>(
-        executor_, executor_, DeviceChanges::Node{inventory_, ledger_, offers_}, nullptr,
+        executor_, executor_, DeviceChanges::Node{inventory_, ledger_, offers_},
+        [this](const auto& done) {
+          if (kubelet_is_silent_) return done(base::Error(base::Code::kUnavailable, "no answer"));
+          KubeletReads();
+          done(counted_);
+        },
         folder_ / "changes.json", std::move(under_way));
   }
   void StartChanges() {
     changes_->Start();
-    executor_.RunUntilIdle();
+    Settle();
+  }
+
+  /// The kubelet's list becomes that of what it is offered.
+  void KubeletReads() {
+    if (!kubelet_is_stuck_) counted_ = UsableDevices(offers_, "kubelet");
+  }
+
+  /// The agent does what it can, also once the kubelet has answered, and the kubelet follows.
+  void Settle() {
+    executor_.Advance(std::chrono::milliseconds(10));
+    KubeletReads();
   }
 
   Divisions::Node NodeOfChanges() { return {inventory_, ledger_, *changes_}; }
@@ -77,7 +100,7 @@ class DivisibleNode : public ::testing::Test {
   /// Something has changed that changes do not notice themselves.
   void Wake() {
     changes_->Wake();
-    executor_.RunUntilIdle();
+    Settle();
   }
 
   void Hold(const std::string& device) {
@@ -110,6 +133,8 @@ class DivisibleNode : public ::testing::Test {
   DivisibleDevice backend_;
   DivisibleDevices driver_{{&backend_}};
   bool ready_ = true;  // the driver is open
+  bool kubelet_is_stuck_ = false, kubelet_is_silent_ = false;
+  std::set<std::string> counted_;  // the devices that the kubelet counts
   std::unique_ptr<DeviceChanges> changes_;
 };
 
