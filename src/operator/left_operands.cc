@@ -38,6 +38,8 @@ OperandsLeft DescribeLeft(const std::vector<std::string>& names,
       namespace_name + " " + base::Join(some, " ") + "` removes them";
   if (names.size() > named)
     text += " (" + std::to_string(named) + " of " + std::to_string(names.size()) + ")";
+  if (std::ranges::any_of(names, api::compat::InstallsDrivers))
+    text += "; pods that have installed a driver unload it as they end, where nothing uses it";
   return {std::move(text), !std::ranges::all_of(names, api::compat::OnlyReadsDevices)};
 }
 

@@ -750,9 +750,15 @@ struct Operator::State {
     return problems;
   }
 
-  /// What would be left once nothing is wanted goes with its policies.
+  /// What would be left once nothing is wanted goes with its policies. What was made for a policy
+  /// that has no effect here is not the agents' work.
   OperandsLeft LeftByOthers() const {
-    return effective.wanted ? left_operands.Find(UidsOfPolicies()) : OperandsLeft{};
+    if (!effective.wanted) return {};
+    std::set<std::string> in_force;
+    for (const PolicyOutcome& one : effective.outcomes)
+      if (one.ignored.empty() && one.policy->kind->not_served.empty() && !IsForeign(*one.policy))
+        in_force.insert(NameOf(*one.policy).uid);
+    return left_operands.Find(in_force);
   }
 
   std::vector<std::string> AllProblems() const {

@@ -777,6 +777,21 @@ TEST_F(OperatorTest, WhatIsLeftIsNamedAsSoonAsItIsThereAndCostsNothingMeanwhile)
   EXPECT_EQ(At(kPolicy)["status"], status);
 }
 
+TEST_F(OperatorTest, WhatWasMadeForAPolicyThatHasNoEffectIsLeftAlone) {
+  const std::string second = "/apis/nvidia.com/v1/clusterpolicies/a-younger-one";
+  PutPolicy();
+  executor_.Advance(1min);
+  PutPolicy(second);
+  PutOperand("nvidia-driver-daemonset", At(second)["metadata"]["uid"]);
+  Start();
+  RunAgents();
+  EXPECT_EQ(State(), "ready");
+  PutOperand("nvidia-driver-daemonset", At(kPolicy)["metadata"]["uid"]);
+  executor_.Advance(3s);
+  EXPECT_EQ(State(), "notReady");
+  EXPECT_THAT(TextAt(Condition("Error"), "/message"), HasSubstr("unload it as they end"));
+}
+
 TEST_F(OperatorTest, ADeletedPolicyDoesNotWaitForWhatAReplacedOperatorLeft) {
   PutPolicy();
   PutOperand("nvidia-device-plugin-daemonset", At(kPolicy)["metadata"]["uid"]);

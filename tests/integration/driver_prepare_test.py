@@ -249,7 +249,7 @@ def test_devices_stay_usable_until_only_the_agent_uses_the_driver(driver):
     driver.load("nvidia", ["nvidia_uvm", "nvidia_modeset"], used=2)
     holder = driver.hold(node.root / "dev/nvidia0", name="/opt/train")
     done = driver.prepare("--timeout", "1s")
-    assert done.returncode == 1 and f"process {holder.pid}" in done.stderr and "nvidia.com/gpu-driver-upgrade-requested=true" in driver.termination.read_text()
+    assert done.returncode == 1 and f"process {holder.pid}" in done.stderr and "(end what uses it, or reboot)" in driver.termination.read_text()
     driver.termination.write_text("")
     preparing = driver.start("--timeout", "1m")
     wait_until(lambda: f"process {holder.pid}" in driver.termination.read_text(), "the program to be named")

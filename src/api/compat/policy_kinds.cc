@@ -112,6 +112,11 @@ bool OnlyReadsDevices(std::string_view daemon_set) {
          daemon_set == "nvidia-node-status-exporter";
 }
 
+bool InstallsDrivers(std::string_view daemon_set) {
+  return daemon_set.starts_with("nvidia-driver-") || daemon_set.starts_with("nvidia-gpu-driver-") ||
+         daemon_set.starts_with("nvidia-vgpu-");
+}
+
 std::string PortName(std::string_view service) {
   if (service == "nvidia-dcgm-exporter") return "gpu-metrics";
   if (service == "nvidia-dcgm") return "dcgm";

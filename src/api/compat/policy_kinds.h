@@ -81,6 +81,8 @@ const std::pair<std::string, std::string>& HostDriverMark();
 /// Whether the pods of a DaemonSet of this name, which a vendor's operator makes, only read from
 /// devices: they may run beside agents, which do the same. Of others it is not known.
 bool OnlyReadsDevices(std::string_view daemon_set);
+/// Whether they install drivers.
+bool InstallsDrivers(std::string_view daemon_set);
 
 /// The name of a Service's port: monitors that others wrote select it.
 std::string PortName(std::string_view service);

@@ -203,9 +203,11 @@ class Stepper {
     Enter(kCordon);
   }
 
-  /// Users may ask for the first driver of a node where that of another operator is in use.
+  /// Users may ask for the first driver of a node where that of another operator is in use. An
+  /// attempt after one that failed is requested by Failed(), too: nobody has asked for that.
   bool IsFirstAskedFor() const {
-    return node_.record.requested && node_.record.good.empty() && !node_.pod.ready;
+    return node_.record.requested && node_.record.attempts == 0 && node_.record.good.empty() &&
+           !node_.pod.ready;
   }
 
   /// A pod that installs the same need not be upgraded, only replaced.

@@ -356,6 +356,21 @@ TEST(NodeUpgrade, EvictsPodsForAFirstDriverThatAUserAsksFor) {
       << "which begins at once";
 }
 
+TEST(NodeUpgrade, EvictsNoPodsForAFirstDriverThatFailedWithoutBeingAskedFor) {
+  UpgradeNode node = Replaced(kFailed);
+  node.record.good.clear();
+  node.pod.ready = false;
+  node.pod.digest = node.wanted_digest;
+  node.holding = {Pod("a")};
+  node.record.failed_target = "new";
+  node.record.attempts = 1;
+  node.record.retry_at = kNow;
+  for (const UpgradeState next : {kCordon, kPodRestart}) {
+    node.record = StepAs(node).record;
+    EXPECT_EQ(node.record.state, next);
+  }
+}
+
 TEST(NodeUpgrade, OnlyRestartsAnEarlierDriverThatAUserAsksFor) {
   UpgradeNode node = Replaced(kCordon);
   node.record.requested = true;

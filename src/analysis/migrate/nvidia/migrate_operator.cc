@@ -120,14 +120,20 @@ void AddOperatorRemoval(const Found& found, Migration& plan) {
 }
 
 void AddPausedLabels(const Found& found, Migration& plan) {
+  const bool served = IsServed(found, PolicyIn(found));
+  const auto services = api::compat::ServiceLabels();
+  /// Agents pause what is no service of theirs themselves, while they divide a GPU.
+  const auto may_be_an_agents = [&](const std::string& key) {
+    return served && std::ranges::find(services, key) == services.end();
+  };
   std::map<std::string, std::vector<std::string>> nodes;  // by the words that remove the labels
   std::map<std::string, std::vector<std::string>> off;    // by the key
   for (const LabelledNode& node : found.nodes) {
     std::string words;
     for (const std::string& key : api::compat::PausedLabels(node.labels))
-      words += " " + ForShell(key + "-");
+      if (!may_be_an_agents(key)) words += " " + ForShell(key + "-");
     if (!words.empty()) nodes[words].push_back(ForShell(node.name));
-    for (const std::string& key : api::compat::ServiceLabels())
+    for (const std::string& key : services)
       if (const auto label = node.labels.find(key);
           label != node.labels.end() && label->second == "false")
         off[key].push_back(node.name);

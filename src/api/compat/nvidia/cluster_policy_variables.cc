@@ -79,9 +79,9 @@ constexpr KnownVariable kToolkit[] = {
      "false"},
     {"CDI_ENABLED", FieldFate::kElsewhere, "cdi.enabled is the setting of all operands.", "true"},
     // The quiet values are what the runtime does with pods where that file does not set it
-    // (hook/runtime/nvidia/config.h).
-    {"ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED", FieldFate::kElsewhere, kRuntimeFile,
-     "false"},
+    // (hook/runtime/nvidia/config.h). What protects a node is never quiet: the file may say
+    // otherwise.
+    {"ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED", FieldFate::kElsewhere, kRuntimeFile},
     {"ACCEPT_NVIDIA_VISIBLE_DEVICES_AS_VOLUME_MOUNTS", FieldFate::kElsewhere, kRuntimeFile, "true"},
     {"NVIDIA_CONTAINER_RUNTIME_DEBUG", FieldFate::kElsewhere, kRuntimeFile, "/dev/null"},
     {"NVIDIA_CONTAINER_RUNTIME_LOG_LEVEL", FieldFate::kElsewhere, kRuntimeFile, "info"},

@@ -105,7 +105,7 @@ class Preparing {
       }
       const std::string why = WhyInUse(machine_, driver_, plan);
       actions_.say("waiting: " + why);
-      if (actions_.now() >= late_) return Error(Code::kDeadlineExceeded, InUse(why));
+      if (actions_.now() >= late_) return Error(Code::kDeadlineExceeded, InUse(plan, why));
       actions_.sleep(std::min<base::Duration>(pause.Next(), late_ - actions_.now()));
     }
   }
@@ -133,10 +133,17 @@ class Preparing {
   }
 
   /// The remedies come first: the operator shows the beginning.
-  std::string InUse(const std::string& why) const {
-    return "the driver cannot be unloaded after " + base::FormatDuration(order_.timeout) +
-           " (annotate the node " + std::string(api::compat::kUpgradeRequested) +
-           "=true to have its pods with devices evicted, or end the processes, or reboot): " + why;
+  std::string InUse(const UnloadPlan& plan, const std::string& why) const {
+    const bool by_pods =
+        plan.foreign.empty() &&
+        std::ranges::any_of(FindDriverUsers(machine_, driver_),
+                            [](const DriverUser& user) { return !user.pod.empty(); });
+    const std::string evict = by_pods ? "annotate the node " +
+                                            std::string(api::compat::kUpgradeRequested) +
+                                            "=true to have its pods with devices evicted, or "
+                                      : "";
+    return "the driver cannot be unloaded after " + base::FormatDuration(order_.timeout) + " (" +
+           evict + "end what uses it, or reboot): " + why;
   }
 
   /// Ends early if a module is used again.
