@@ -49,7 +49,7 @@ EXCEPTIONS = {
     "src/api/cluster/penstock_descriptions.cc": (r"health of GPUs|AMD's (own device plugin|exporter|Device Config Manager)|amd-metrics-exporter|nvidia\.com/device-plugin\.config|"
                                                  r"mig-parted|dcgm-metrics\.csv",
                                                  "files of vendors' programs that a key is for"),
-    "src/api/compat/policy_kinds.cc": (r'"(nvidia|amd)\.com"|"amd"|"nvidiadrivers"|"NVIDIADriver"|TranslateNvidiaDriver|amd\.node\.kubernetes\.io/|'
+    "src/api/compat/policy_kinds.cc": (r'"nvidia-(driver|gpu-driver|vgpu)-"|"(nvidia|amd)\.com"|"amd"|"nvidiadrivers"|"NVIDIADriver"|TranslateNvidiaDriver|amd\.node\.kubernetes\.io/|'
                                        r'"nvidia\.com/(mig\.\w+|gpu\.deploy\.mig-manager)"|"nvidia-dcgm(-exporter)?"|"nvidia-node-status-exporter"|"gpu-metrics"|"dcgm"',
                                        "the list of the vendors' resources, a row each"),
     "src/api/config/node_config.cc": (r'nvml-library|nvmlLibrary|nvml_library|libnvidia-ml\.so\.1|vendor != "nvidia"',

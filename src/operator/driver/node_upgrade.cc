@@ -204,7 +204,7 @@ class Stepper {
   }
 
   /// Users may ask for the first driver of a node where that of another operator is in use. An
-  /// attempt after one that failed is requested by Failed(), too: nobody has asked for that.
+  /// attempt after one that failed is requested by Failed(), too, without a user.
   bool IsFirstAskedFor() const {
     return node_.record.requested && node_.record.attempts == 0 && node_.record.good.empty() &&
            !node_.pod.ready;

@@ -331,9 +331,7 @@ TEST(ClusterPolicy, AnswersWhatTheRuntimeIsAskedForOnlyWhereItDoesSomethingElse)
       return Translated("  toolkit: {env: [{name: " + std::string(one.name) + ", value: \"" +
                         value + "\"}]}\n");
     };
-    if (one.usual != nullptr) {
-      EXPECT_THAT(with(one.usual).answers, IsEmpty()) << one.name;
-    }
+    if (one.usual != nullptr) { EXPECT_THAT(with(one.usual).answers, IsEmpty()) << one.name; }
     const PolicyTranslation translated = with(one.other);
     ASSERT_EQ(translated.answers.size(), 1u) << one.name;
     EXPECT_EQ(translated.answers[0].fate, FieldFate::kElsewhere) << "the policy is served";
