@@ -444,17 +444,13 @@ struct Operator::State {
   }
 
   bool ObjectsAgree() const {
-    for (std::size_t i = 0; i < owned.size(); ++i)
-      if (!(OwnedKinds()[i].may_be_missing && !owned[i].synced()) && !owned[i].agrees())
-        return false;
-    return true;
+    return std::ranges::all_of(
+        owned, [](const OwnedObjects& one) { return one.missing() || one.agrees(); });
   }
 
   bool ObjectsAreKnown() const {
-    for (std::size_t i = 0; i < owned.size(); ++i)
-      if (!(OwnedKinds()[i].may_be_missing && !owned[i].synced()) && !owned[i].known())
-        return false;
-    return true;
+    return std::ranges::all_of(
+        owned, [](const OwnedObjects& one) { return one.missing() || one.known(); });
   }
 
   /// What is to be done before a deleted policy can go, and what prevents it; empty: it can. What

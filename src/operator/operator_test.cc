@@ -806,6 +806,28 @@ TEST_F(OperatorTest, ADeletedPolicyDoesNotWaitForWhatAReplacedOperatorLeft) {
   EXPECT_FALSE(IsHeld());
 }
 
+TEST_F(OperatorTest, ADefinitionThatGoesHoldsUpNoPolicy) {
+  constexpr char kMonitors[] = "/apis/monitoring.coreos.com/";
+  PutPolicy();
+  Start();
+  RunAgents();
+  ASSERT_EQ(State(), "ready");
+  api_.Fail({.status = 404, .times = -1, .path = kMonitors});
+  executor_.Advance(30min);  // by then its watch has ended
+  json policy = At(kPolicy);
+  policy["spec"]["dcgmExporter"]["serviceMonitor"] = {{"enabled", true}};
+  Put(kPolicy, policy);
+  executor_.Advance(10s);
+  EXPECT_EQ(State(), "ready") << Condition("Ready").dump(1);
+  EXPECT_EQ(Condition("Ready")["observedGeneration"], At(kPolicy)["metadata"]["generation"]);
+  api_.Heal();
+  executor_.Advance(10min);
+  EXPECT_NE(api_.Find(std::string(kMonitors) +
+                      "v1/namespaces/gpu-operator/servicemonitors/nvidia-dcgm-exporter"),
+            nullptr);
+  EXPECT_EQ(State(), "ready");
+}
+
 TEST_F(OperatorTest, TheOldestPolicyIsInForceAndOthersSayFor) {
   const std::string second = "/apis/nvidia.com/v1/clusterpolicies/a-younger-one";
   PutPolicy();

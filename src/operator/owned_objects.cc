@@ -72,7 +72,11 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
                            .problem =
                                [this](const Status& why) {
                                  watches = why.ok();
+                                 const bool is_served =
+                                     why.ok() || why.error().code() != Code::kNotFound;
+                                 const bool is_new = std::exchange(served, is_served) != is_served;
                                  callbacks.problem(why);
+                                 if (is_new) callbacks.changed();
                                }});
     informer->Start();
   }
@@ -152,7 +156,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     done = std::move(end);
     first_error.reset();
     todo.clear();
-    if (!informer || !informer->synced() || !decided) return End();
+    if (!informer || !informer->synced() || !decided || IsMissing()) return End();
     for (const auto& [name, object] : wanted)
       if (!Agrees(name, object) && !Echoes(name, HashIn(object)) && !IsGoing(name) &&
           !IsTaken(name) && !Waits(name, object))
@@ -312,11 +316,16 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     return texts;
   }
 
+  /// Its definition may also have gone since.
+  bool IsMissing() const {
+    return kind.may_be_missing && (!informer || !informer->synced() || !served);
+  }
+
   bool IsKnown() const { return informer && informer->synced() && decided; }
 
   std::vector<std::string> Left() const {
     std::vector<std::string> left;
-    if (!IsKnown()) return left;
+    if (!IsKnown() || IsMissing()) return left;
     for (const std::string& name : names) {
       const auto want = wanted.find(name);
       if (want != wanted.end() ? !Agrees(name, want->second)
@@ -358,7 +367,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     std::string version, hash;  // empty: of a deletion
     base::TimePoint at;
   };
-  bool watches = true;
+  bool watches = true, served = true;
   bool decided = false;  // before it is known what is wanted, nothing is in excess
   std::map<std::string, Json> wanted;
   std::function<bool(const Json&)> keep;  // what is not wanted, and stays
@@ -386,6 +395,7 @@ OwnedObjects::~OwnedObjects() = default;
 void OwnedObjects::Start() { state_->Start(); }
 bool OwnedObjects::started() const { return state_->informer.has_value(); }
 bool OwnedObjects::synced() const { return state_->informer && state_->informer->synced(); }
+bool OwnedObjects::missing() const { return state_->IsMissing(); }
 void OwnedObjects::Want(std::map<std::string, Json> objects,
                         std::function<bool(const Json&)> keep) {
   state_->decided = true;

@@ -30,6 +30,7 @@ class OwnedObjects {
   void Start();
   bool started() const;
   bool synced() const;
+  bool missing() const;  ///< the cluster does not have the kind, which it need not have
 
   /// Sets the objects that are wanted, by name; Reconcile then does the rest. `keep`: whether an
   /// object that is not wanted stays as it is; empty: none does.

@@ -8,6 +8,7 @@
 #include "app/devices/paths.h"
 #include "base/log.h"
 #include "os/core/root.h"
+#include "os/kernel_modules.h"
 #include "os/trusted_path.h"
 
 namespace penstock::app {
@@ -15,6 +16,7 @@ namespace {
 
 /// A pod's start changes some mounts within this time.
 constexpr base::Duration kGather = std::chrono::milliseconds(250);
+constexpr base::Duration kAway = std::chrono::seconds(3);
 
 /// Inode numbers are used again, and a root may be mounted twice: with the mount and the time of
 /// creation it is another one.
@@ -157,6 +159,8 @@ DriverRootWatch::DriverRootWatch(os::Loop& control, base::Executor& io, DriverRo
   LogProblem("");
 }
 
+DriverRootWatch::~DriverRootWatch() { control_.Cancel(back_by_); }
+
 bool DriverRootWatch::Follows() const {
   return !search_.paths.driver_container_root.empty() && !search_.fixed_library &&
          dialect_.kernel_driver() != nullptr;
@@ -168,20 +172,41 @@ void DriverRootWatch::Look() {
     again_ = true;
     return;
   }
-  const auto take = lifetime_.Guard([this](const DriverRoot& root) { Looked(root); });
+  const auto take =
+      lifetime_.Guard([this](const DriverRoot& root, bool loaded) { Looked(root, loaded); });
   io_.Post([take, &control = control_, search = search_, &dialect = dialect_] {
-    control.Post([take, root = FindDriverRoot(search, dialect)] { take(root); });
+    const bool loaded =
+        os::FindKernelModule(search.paths.sysfs_root, dialect.kernel_driver()->module).has_value();
+    control.Post([take, root = FindDriverRoot(search, dialect), loaded] { take(root, loaded); });
   });
 }
 
-void DriverRootWatch::Looked(DriverRoot root) {
+void DriverRootWatch::Looked(DriverRoot root, bool loaded) {
   looking_ = false;
-  const DriverRoot before = std::exchange(now_, std::move(root));
-  if (before != now_) {
-    LogProblem(before.problem);
-    changed_(before);
+  if (!MayComeBack(root, loaded)) {
+    away_since_.reset();
+    control_.Cancel(std::exchange(back_by_, 0));
+    const DriverRoot before = std::exchange(now_, std::move(root));
+    if (before != now_) {
+      LogProblem(before.problem);
+      changed_(before);
+    }
   }
   if (std::exchange(again_, false)) Look();
+}
+
+bool DriverRootWatch::MayComeBack(const DriverRoot& root, bool loaded) {
+  if (!now_.container || root.container || !root.problem.empty() || !loaded) return false;
+  const base::TimePoint now = control_.clock().Now();
+  if (!away_since_) away_since_ = now;
+  const base::Duration left = *away_since_ + kAway - now;
+  if (left <= base::Duration::zero()) return false;
+  control_.Cancel(back_by_);
+  back_by_ = control_.PostAfter(left, [this] {
+    back_by_ = 0;
+    Look();
+  });
+  return true;
 }
 
 void DriverRootWatch::LogProblem(const std::string& before) const {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -66,11 +67,16 @@ class DriverRootWatch {
 
   const DriverRoot& now() const { return now_; }
 
-  /// Files that concern the driver have changed.
+  ~DriverRootWatch();
+
+  /// Files that concern the driver have changed. A container's root that is away counts as there
+  /// for three seconds, as long as its module is loaded: a container that starts again takes its
+  /// root away and puts it there.
   void Look();
 
  private:
-  void Looked(DriverRoot root);
+  void Looked(DriverRoot root, bool loaded);
+  bool MayComeBack(const DriverRoot& root, bool loaded);
   bool Follows() const;
   void LogProblem(const std::string& before) const;
 
@@ -81,6 +87,8 @@ class DriverRootWatch {
   const std::function<void(const DriverRoot& before)> changed_;
   DriverRoot now_;
   bool looking_ = false, again_ = false;
+  std::optional<base::TimePoint> away_since_;
+  base::TimerId back_by_ = 0;
   std::unique_ptr<os::MountWatch> mounts_;
   base::Lifetime lifetime_;
 };

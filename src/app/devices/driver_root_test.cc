@@ -22,7 +22,9 @@ class DialectWithRoot final : public device::testing::AcmeDialect {
 
  private:
   const device::KernelDriver driver_ = {
-      .control = "/dev/acmectl", .libraries = {"/usr/lib64/libacme.so.1", "/usr/lib/libacme.so.1"}};
+      .module = "acme",
+      .control = "/dev/acmectl",
+      .libraries = {"/usr/lib64/libacme.so.1", "/usr/lib/libacme.so.1"}};
 };
 
 class DriverRootTest : public ::testing::Test {
@@ -175,6 +177,41 @@ TEST_F(DriverRootTest, AWatchFollowsWhatComesAndGoes) {
   loop.Stop();
   EXPECT_FALSE(watch.now().container);
   EXPECT_EQ(before, (std::vector<bool>{false, true}));
+}
+
+TEST_F(DriverRootTest, ARootThatIsAwayForAMomentIsThereAsLongAsItsModuleIsLoaded) {
+  config_.paths.sysfs_root = folder_ / "sys";
+  folder_.Write("sys/module/acme/refcnt", "1");
+  PutLibrary();
+  const std::string library = root_ + "/usr/lib/libacme.so.1";
+  os::TurnedLoop loop("driver-root");
+  int changes = 0;
+  DriverRootWatch watch(loop.loop(), loop.loop(), {config_, "acme"}, dialect_,
+                        [&](const DriverRoot&) { ++changes; });
+  loop.Start();
+  const auto is_there = [&](base::Duration after) {
+    bool container = false;
+    loop.Run([&] { watch.Look(); });
+    loop.Settle();
+    loop.Advance(after);
+    loop.Run([&] { container = watch.now().container; });
+    return container;
+  };
+  ASSERT_EQ(::unlink(library.c_str()), 0);
+  EXPECT_TRUE(is_there(std::chrono::milliseconds(2900)));
+  EXPECT_EQ(changes, 0);
+  PutLibrary();
+  EXPECT_TRUE(is_there({}));
+  EXPECT_EQ(changes, 1) << "it may be another one";
+  ASSERT_EQ(::unlink(library.c_str()), 0);
+  EXPECT_TRUE(is_there(std::chrono::milliseconds(2900)));
+  EXPECT_FALSE(is_there(std::chrono::milliseconds(200))) << "without another sign";
+  PutLibrary();
+  EXPECT_TRUE(is_there({}));
+  ASSERT_EQ(::unlink(library.c_str()), 0);
+  ASSERT_EQ(::unlink((folder_ / "sys/module/acme/refcnt").c_str()), 0);
+  EXPECT_FALSE(is_there({})) << "the driver was unloaded";
+  loop.Stop();
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ if [ "$(cat {STATE} 2>/dev/null)" != "${{DRIVER_CONFIG_DIGEST:-none}}" ] || ! [ 
     [ -z "${{DRIVER_SIM_BROKEN:-}}" ] || module=470.82.01
     node "$DRIVER_SIM_PROGRAM" --root {ACCELERATORS} heal driver --driver "$module" --module-only || exit 1
     [ -z "${{DRIVER_SIM_WITHOUT:-}}" ] || mv "{MACHINE}/dev/$DRIVER_SIM_WITHOUT" {MACHINE}/dev/{ASIDE} || exit 1
+else
+    pause 1 # as a busy machine takes, without the root
 fi
 # The root: this image's files, and what a driver has of its machine.
 mkdir -p /driver/dev /driver/.penstock-sim
