@@ -394,7 +394,6 @@ OwnedObjects::~OwnedObjects() = default;
 
 void OwnedObjects::Start() { state_->Start(); }
 bool OwnedObjects::started() const { return state_->informer.has_value(); }
-bool OwnedObjects::synced() const { return state_->informer && state_->informer->synced(); }
 bool OwnedObjects::missing() const { return state_->IsMissing(); }
 void OwnedObjects::Want(std::map<std::string, Json> objects,
                         std::function<bool(const Json&)> keep) {

@@ -29,7 +29,6 @@ class OwnedObjects {
 
   void Start();
   bool started() const;
-  bool synced() const;
   bool missing() const;  ///< the cluster does not have the kind, which it need not have
 
   /// Sets the objects that are wanted, by name; Reconcile then does the rest. `keep`: whether an

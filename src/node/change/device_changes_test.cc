@@ -301,7 +301,7 @@ struct Machine {
   int loads = 0;
   std::set<std::string> held;  // by local users, as an agent finds when it starts
   bool reset_while_held = false;
-  bool reported = false;  // the user was told that the move is complete
+  bool reported = false;  // to the user, as complete
 
   /// The driver has done what it was asked for.
   void Complete() {

@@ -121,8 +121,8 @@ void AddOperatorRemoval(const Found& found, Migration& plan) {
 
 void AddPausedLabels(const Found& found, Migration& plan) {
   const bool served = IsServed(found, PolicyIn(found));
-  const auto services = api::compat::ServiceLabels();
-  /// Agents pause what is no service of theirs themselves, while they divide a GPU.
+  const auto& services = api::compat::ServiceLabels();
+  // Agents pause what is no service of theirs themselves, while they divide a GPU.
   const auto may_be_an_agents = [&](const std::string& key) {
     return served && std::ranges::find(services, key) == services.end();
   };
