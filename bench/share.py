@@ -1,6 +1,7 @@
 """A node with many shares: sixteen GPUs in 5,000 slots. Measures the time from a fault of one GPU to the kubelet's list without its 312 slots,
 the cost of all Penstock processes then, and the time from an edit of the configuration to the resulting list, while every slot that stays is
-held. The same limits for 112 parts of sixteen devices of a made-up vendor, each of which is a device of its own."""
+held. The same limits of memory for 112 parts of sixteen devices of a made-up vendor, each of which is a device of its own (its driver
+reports no events, so a fault waits for the next reading)."""
 import subprocess
 import sys
 import time

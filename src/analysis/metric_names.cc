@@ -51,7 +51,7 @@ std::string_view MeaningOf(FieldSource source) {
   switch (source) {
     case FieldSource::kFact: return "A fact about the device or its driver.";
     case FieldSource::kLastError: return "Code of the last error; 0 if there was none.";
-    case FieldSource::kErrorsInWindow: return "Errors within telemetry.xidWindow, by code.";
+    case FieldSource::kErrorsInWindow: return "Errors within telemetry.errorsWindow, by code.";
     case FieldSource::kReasonsInWindow:
       return "Samples within telemetry.clockEventsWindow in which clocks were limited, by reason.";
     case FieldSource::kErrorsTotal: return "Errors since the agent started, by code.";

@@ -136,7 +136,7 @@ std::string ModelsOf(const Report& report) {
 std::string SharingOf(const Report& report) {
   std::set<std::string> kinds;
   for (const DeviceReport& device : report.devices)
-    if (!device.sharing.empty() && device.sharing != "none") kinds.insert(device.sharing);
+    if (IsShared(device)) kinds.insert(device.sharing);
   return kinds.empty() ? "none"
                        : base::Join(std::vector<std::string>(kinds.begin(), kinds.end()), ", ");
 }
@@ -162,15 +162,13 @@ StateJson SummaryOf(const Report& report) {
   const auto healthy =
       std::count_if(report.devices.begin(), report.devices.end(),
                     [](const DeviceReport& device) { return device.health_state == "healthy"; });
-  const auto allocator =
-      std::find_if(report.allocators.begin(), report.allocators.end(),
-                   [](const AllocatorReport& candidate) { return candidate.name == "kubelet"; });
+  const AllocatorReport* allocator = AdvertisingAllocator(report);
   int slots = 0, free = 0;
   for (const DeviceReport& device : report.devices) {
     slots += SlotsOf(device);
     free += device.free;
   }
-  const std::string kubelet = allocator == report.allocators.end() ? "" : allocator->state;
+  const std::string kubelet = allocator == nullptr ? "" : allocator->state;
   return {
       {"driver", DriversOf(report)},
       {"models", ModelsOf(report)},

@@ -91,6 +91,7 @@ Json ToJsonValue(const PageDevice& item, PageDetail detail) {
   if (device.index >= 0) json["index"] = device.index;
   Put(json, "model", device.model);
   Put(json, "vendor", device.vendor);
+  Put(json, "kind", device.kind);
   Put(json, "pci", device.pci);
   json["memoryBytes"] = device.memory_bytes;
   Json health = {{"state", device.health_state}};

@@ -2,6 +2,9 @@
 // never rename them.
 #include "api/report.h"
 
+#include <algorithm>
+
+#include "api/allocators.h"
 #include "api/report_json.h"
 #include "base/core/json_text.h"
 
@@ -173,6 +176,22 @@ bool AllPassed(const std::vector<ValidationStep>& steps) {
 std::string NumberOf(const DeviceReport& device) {
   if (!device.number.empty()) return device.number;
   return device.index < 0 ? "" : std::to_string(device.index);
+}
+
+bool IsShared(const DeviceReport& device) {
+  return !device.sharing.empty() && device.sharing != "none";
+}
+
+const AllocatorReport* AllocatorIn(const Report& report, std::string_view name) {
+  const auto found = std::ranges::find(report.allocators, name, &AllocatorReport::name);
+  return found == report.allocators.end() ? nullptr : &*found;
+}
+
+const AllocatorReport* AdvertisingAllocator(const Report& report) {
+  const auto found = std::ranges::find_if(report.allocators, [](const AllocatorReport& one) {
+    return FindAllocator(one.name).advertises;
+  });
+  return found == report.allocators.end() ? nullptr : &*found;
 }
 
 }  // namespace penstock::api

@@ -27,6 +27,7 @@ struct HolderReport {
   std::string since;        ///< RFC 3339
   std::string note;  ///< one sentence about an unusual state: the device no longer exists; else
                      ///< empty
+  bool operator==(const HolderReport&) const = default;
 };
 
 struct DeviceReport {
@@ -37,13 +38,14 @@ struct DeviceReport {
   std::string profile;     ///< of a part: "1g.5gb"
   int parts = 0;           ///< into how many it is divided; it is then not offered itself
   bool on_demand = false;  ///< parts of it are created for requests of local users
+  std::string kind;        ///< "GPU", "accelerator"; empty: from an agent that does not say
   std::string pci;
   std::optional<int> numa;
   std::uint64_t memory_bytes = 0;
   std::string health_state;  ///< "healthy", "unhealthy", "unknown", "gone"
   std::string health_reason;
   std::string health_since;
-  std::string allocator;  ///< "kubelet", "local", ""
+  std::string allocator;  ///< Allocator::name; "" for none
   std::string withheld;   ///< why no allocator offers it, or why it is not offered as configured,
                           ///< although it is healthy
   std::string serial;
@@ -65,13 +67,17 @@ struct DeviceReport {
   std::vector<HolderReport> holders;
   std::vector<HolderReport> graphics;  ///< processes that only draw on it and were not allocated
                                        ///< it; they do not block allocation
+  bool operator==(const DeviceReport&) const = default;
 };
 
 /// The number by which users know the device: "3", "0:1"; empty if it has none.
 std::string NumberOf(const DeviceReport& device);
 
+/// Whether several holders may have shares of the device at once.
+bool IsShared(const DeviceReport& device);
+
 struct AllocatorReport {
-  std::string name;   ///< "kubelet", "local", "cluster"
+  std::string name;   ///< that of an allocator (allocators.h), or "cluster"
   std::string state;  ///< "open", "waiting", "closed", "stepped-back"
   std::string reason;
   std::vector<std::string> resources;  ///< "nvidia.com/gpu"
@@ -86,6 +92,7 @@ struct AllocatorReport {
   std::vector<std::string> closed_cgroups;
   std::string closed_problem;  ///< why other configured control groups are not closed; empty: all
                                ///< of them are
+  bool operator==(const AllocatorReport&) const = default;
 };
 
 struct VendorReport {
@@ -96,6 +103,7 @@ struct VendorReport {
   std::string driver_source;  ///< "host", "container" (a driver container); empty without a driver
   std::string driver_root;    ///< as the host sees it
   std::string driver_since;   ///< RFC 3339: when this driver was first opened
+  bool operator==(const VendorReport&) const = default;
 };
 
 /// The configuration in force.
@@ -111,6 +119,7 @@ struct ConfigurationReport {
                                      ///< each sentence begins with the key's name
   std::string waiting;  ///< a configuration that takes effect once it has been read; until then
                         ///< nothing is advertised to the kubelet
+  bool operator==(const ConfigurationReport&) const = default;
 };
 
 /// A field of a vendor's exporter that the metrics page should show, by a list of counters or by
@@ -120,6 +129,7 @@ struct UnavailableMetric {
   std::vector<std::string>
       models;  ///< models whose devices lack the field; empty: no device of this node has it
   std::string reason;
+  bool operator==(const UnavailableMetric&) const = default;
 };
 
 /// A server of the driver through which devices are shared.
@@ -131,6 +141,7 @@ struct ServerReport {
   std::string reason;  ///< why it is not ready
   std::int64_t clients = 0;
   std::vector<std::string> devices;
+  bool operator==(const ServerReport&) const = default;
 };
 
 /// The CDI specifications that this agent writes.
@@ -139,6 +150,7 @@ struct CdiReport {
   std::vector<std::string> kinds;     ///< kinds that are written: "nvidia.com/gpu"
   std::vector<std::string> problems;  ///< why other kinds are not written
   std::vector<std::string> remarks;   ///< what containers lack
+  bool operator==(const CdiReport&) const = default;
 };
 
 /// A condition, as in Kubernetes.
@@ -150,6 +162,7 @@ struct ConditionReport {
   std::string reason;  ///< one word: "AllHealthy"
   std::string message;
   std::string since;  ///< time of the last change of `status`
+  bool operator==(const ConditionReport&) const = default;
 };
 
 /// The layout by which devices are divided into parts.
@@ -197,7 +210,14 @@ struct Report {
   std::vector<std::string> enforcement;  ///< kinds in force on this node: "devices", "visibility"
   std::string next_kernel;  ///< release of the kernel that the node will boot next, as far as its
                             ///< boot loader's files say so; empty: the running one, or not known
+  bool operator==(const Report&) const = default;
 };
+
+/// The report of the allocator of this name; null where there is none.
+const AllocatorReport* AllocatorIn(const Report& report, std::string_view name);
+
+/// That of the one whose offers are resources of the Node (Allocator::advertises).
+const AllocatorReport* AdvertisingAllocator(const Report& report);
 
 /// Keys: {"generation", "node", "version", "agentPid", "vendors", "devices",
 /// "holdersOfRemovedDevices", "allocators", "doors" (the same, 0.1.0's name), "servers", "cdi",

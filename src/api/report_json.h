@@ -146,6 +146,7 @@ void VisitFields(const Visit& visit, Device& device) {
   visit.IfAny("profile", device.profile);
   visit.IfAny("parts", device.parts);
   visit.IfAny("onDemand", device.on_demand);
+  visit.Own("kind", device.kind);
   visit("pci", device.pci);
   visit("numa", device.numa);
   visit("memoryBytes", device.memory_bytes);

@@ -30,6 +30,7 @@ Report Sample() {
   device.vendor = "nvidia";
   device.model = "NVIDIA A100-SXM4-40GB";
   device.index = 0;
+  device.kind = "GPU";
   device.pci = "0000:07:00.0";
   device.numa = 3;
   device.memory_bytes = 42949672960;
@@ -127,7 +128,7 @@ TEST(Report, HasTheShapeThatIsPromised) {
     "vendors": [{"vendor": "nvidia", "driver": "550.54.15", "runtime": "12.4", "reason": "",
                  "driverSource": "container", "driverRoot": "/run/nvidia/driver", "driverSince": "2026-11-21T03:42:00.000Z"}],
     "devices": [
-      {"id": "GPU-1", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": 0, "pci": "0000:07:00.0", "numa": 3, "memoryBytes": 42949672960,
+      {"id": "GPU-1", "vendor": "nvidia", "model": "NVIDIA A100-SXM4-40GB", "index": 0, "kind": "GPU", "pci": "0000:07:00.0", "numa": 3, "memoryBytes": 42949672960,
        "health": {"state": "healthy", "reason": "", "since": "2026-11-21T03:42:00.000Z"}, "allocator": "kubelet", "door": "kubelet", "withheld": "",
        "serial": "1563221012345", "resource": "nvidia.com/gpu.shared", "sharing": "mps", "shares": 4, "free": 3, "isolation": "memory-per-process",
        "shareMemoryBytes": 10737418240, "shareComputePercent": 25, "probationUntil": "2026-11-21T03:43:00.000Z", "relapses": 2,
@@ -138,7 +139,7 @@ TEST(Report, HasTheShapeThatIsPromised) {
        "warning": "2 bad pages wait", "telemetryProblem": "its measurements are missing",
        "graphicsProcesses": [{"slot": "", "device": "GPU-1", "index": 0, "state": "graphics", "kind": "graphics", "lease": "", "pids": [7],
                     "user": "root", "command": "Xorg", "pod": "", "namespace": "", "container": "", "enforcement": "", "since": "", "note": ""}]},
-      {"id": "GPU-2", "vendor": "", "model": "", "index": null, "pci": "", "numa": null, "memoryBytes": 0,
+      {"id": "GPU-2", "vendor": "", "model": "", "index": null, "kind": "", "pci": "", "numa": null, "memoryBytes": 0,
        "health": {"state": "", "reason": "", "since": ""}, "allocator": "", "door": "", "withheld": "",
        "serial": "", "resource": "", "sharing": "", "shares": 1, "free": 0, "isolation": "", "shareMemoryBytes": 0, "shareComputePercent": 0,
        "probationUntil": "", "relapses": 0, "replaced": "", "holders": [], "warning": "", "telemetryProblem": "", "graphicsProcesses": []}],

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/config/config_change.h"
 #include "api/config/config_revision.h"
 #include "base/log.h"
 #include "base/yaml.h"
@@ -49,6 +50,10 @@ std::string NameOfFile(const Settings& settings) {
   return error ? settings.config_file : absolute.lexically_normal().string();
 }
 
+std::string NameOfConfigMap(const api::ConfigMapConfig& where) {
+  return where.namespace_name + "/" + where.name;
+}
+
 std::string KeptConfigurationPath(const std::string& state_dir) {
   return state_dir + "/configuration.json";
 }
@@ -76,6 +81,22 @@ base::Result<KeptConfiguration> LoadKeptConfiguration(const std::string& state_d
   return os::LoadKept<KeptConfiguration>(
       path, "the last applied configuration",
       [&](const std::string& text) { return DecodeKept(text, path); }, kMaxBytes);
+}
+
+std::vector<api::NodeConfig> LastConfigs(const Settings& settings, const KeptConfiguration& kept) {
+  const KeptText none;
+  const KeptText& own = kept.file ? *kept.file : none;
+  const auto file = ResolveText(settings, own.text, own.from);
+  if (!file.ok() || !(kept.file || kept.config_map)) return {};
+  std::vector<api::NodeConfig> last = {file->config};
+  const auto& remote = kept.config_map;
+  if (!remote || remote->text.empty() ||
+      remote->from != NameOfConfigMap(file->config.cluster.config_map))
+    return last;
+  // As Configuration proposes it.
+  const auto next = ResolveText(settings, remote->text, remote->from, file->below);
+  if (next.ok()) last.push_back(api::KeepUntilRestart(file->config, next->config));
+  return last;
 }
 
 base::Result<std::string> OwnText(const Settings& settings, const std::string& state_dir,

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "app/options.h"
 #include "base/core/result.h"
@@ -29,6 +30,8 @@ struct KeptConfiguration {
 
 /// The value of KeptText::from for the configuration file of these settings.
 std::string NameOfFile(const Settings& settings);
+/// ... and for this ConfigMap.
+std::string NameOfConfigMap(const api::ConfigMapConfig& where);
 
 std::string KeptConfigurationPath(const std::string& state_dir);
 
@@ -40,6 +43,12 @@ base::Result<KeptConfiguration> DecodeKept(std::string_view text, std::string_vi
 /// Returns what was kept in this folder; empty where it is damaged or of a newer version
 /// (os::LoadKept). Blocks.
 base::Result<KeptConfiguration> LoadKeptConfiguration(const std::string& state_dir);
+
+/// The configurations that the agent had last, by what it kept: that of its file, and, if another
+/// one, that of the ConfigMap which its file names, as it was in force. The command line and the
+/// environment are those of `settings`; none are kept. Empty if nothing was kept, or the text is
+/// invalid with these.
+std::vector<api::NodeConfig> LastConfigs(const Settings& settings, const KeptConfiguration& kept);
 
 /// The text of the configuration file, as ReadConfigText returned it; where that is not of these
 /// settings' revision, the text that was applied last, if it is. Blocks.

@@ -23,6 +23,37 @@ TEST(KeptConfiguration, ReadsWhatItWrites) {
   EXPECT_EQ(*DecodeKept(EncodeKept({}), "f"), KeptConfiguration{});
 }
 
+TEST(KeptConfiguration, SaysWhatTheAgentHadLast) {
+  const std::string kind = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n";
+  const auto last = [](const KeptConfiguration& kept) {
+    return LastConfigs({.flags = {{"--cdi-root", "/flag"}}}, kept);
+  };
+  EXPECT_TRUE(last({}).empty());
+  KeptConfiguration kept = {.file = KeptText{.from = "node.yaml", .text = kind + R"(
+cdi: {install: /own}
+labels: {featuresFile: /own/file}
+cluster: {config: {configMap: shares, namespace: gpu}}
+)"}};
+  ASSERT_EQ(last(kept).size(), 1u);
+  EXPECT_EQ(last(kept).front().labels.features_file, "/own/file");
+  EXPECT_EQ(last(kept).front().paths.cdi_root, "/flag");
+  kept.config_map = KeptText{.from = "gpu/before",
+                             .text = kind +
+                                     "cdi: {install: /map}\n"
+                                     "labels: {featuresFile: /map/file}\n"};
+  EXPECT_EQ(last(kept).size(), 1u) << "that ConfigMap is not configured any more";
+  kept.config_map->from = "gpu/shares";
+  ASSERT_EQ(last(kept).size(), 2u);
+  EXPECT_EQ(last(kept).back().labels.features_file, "/map/file");
+  EXPECT_EQ(last(kept).back().cdi.install, "/own") << "cannot be set in a ConfigMap";
+  kept.config_map->text = "version: v1\nflags: {migStrategy: none}\n";
+  ASSERT_EQ(last(kept).size(), 2u);
+  EXPECT_EQ(last(kept).back().labels.features_file, "/own/file")
+      << "a file of the device plugin counts on top of the agent's own";
+  kept.file->text = "labels: [";
+  EXPECT_TRUE(last(kept).empty());
+}
+
 class ResolveForStartTest : public testing::Test {
  protected:
   ResolveForStartTest() {

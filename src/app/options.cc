@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/config/config_revision.h"
+#include "backend/config_terms.h"
 #include "backend/counter_fields.h"
 #include "base/core/strings.h"
 #include "os/core/file.h"
@@ -51,6 +52,11 @@ std::vector<std::string> SplitWords(const std::string& value) {
 const std::vector<PlainFlag>& PlainFlags() {
   using api::NodeConfig;
   static const std::vector<PlainFlag> flags = {
+      {"--nvml-library", "PATH", "path of libnvidia-ml.so.1, not relative to the driver root",
+       [](NodeConfig& config, const std::string& value) {
+         config.paths.libraries["nvidia"] = value;
+       },
+       true},
       {"--node-name", "NAME", "name of this node [the host's name]",
        [](NodeConfig& config, const std::string& value) { config.node_name = value; }},
       {"--listen", "ADDRESS",
@@ -324,7 +330,9 @@ base::Result<Resolved> ResolveText(const Settings& given, std::string_view text,
   const Document kind = api::compat::Recognise(text);
   const bool is_own = !text.empty() && kind == Document::kNodeConfig;
   api::NodeConfig base = below;
-  if (is_own) { ASSIGN(base, api::ParseNodeConfig(text, file, &about_keys)); }
+  if (is_own) {
+    ASSIGN(base, api::ParseNodeConfig(text, file, backend::ConfigTerms(), &about_keys));
+  }
   api::NodeConfig flagged = base;  // some flags define how files of other programs are read
   ApplyFlags(settings, flagged);
   ASSIGN(auto translation, Translate(settings, kind, text, file, flagged));
@@ -336,6 +344,10 @@ base::Result<Resolved> ResolveText(const Settings& given, std::string_view text,
       .below = is_own ? base : api::NodeConfig{}};
   ApplyFlags(settings, resolved.config);
   ResolveNames(settings, kind, resolved.config.telemetry);
+  const api::ConfigTerms& terms = backend::ConfigTerms();
+  if (std::string& label = resolved.config.cluster.config_map.node_label; label.empty())
+    label = terms.node_label;
+  resolved.config.sharing.server_roots.insert(terms.server_roots.begin(), terms.server_roots.end());
   TRY(api::Validate(resolved.config));
   const std::string where = (file.empty() ? "" : file + ": ") +
                             (kind == Document::kExporter ? "metrics.fields" : "telemetry.counters");

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/config/config_change.h"
 #include "app/agent_command.h"
 #include "app/command/parse.h"
 #include "base/core/strings.h"
@@ -55,6 +56,32 @@ TEST(Options, AreUnderstoodBeforeAndAfterTheVerb) {
   }
   EXPECT_EQ(Resolve(Parse("verb --node-name n --listen :1"))->node_name, "n");
   EXPECT_EQ(Resolve(Parse("verb --node-name n --listen :1"))->http.listen, ":1");
+}
+
+TEST(Options, SetWhatOneVendorHas) {
+  EXPECT_EQ(api::OfVendor(Resolve(Parse("verb --nvml-library=/n.so"))->paths.libraries, "nvidia"),
+            "/n.so");
+  const std::string file = Written(
+      "paths: {nvmlLibrary: /n.so}\nhealth: {policy: [{kind: ras-deferred, action: warn}]}\n");
+  const auto resolved = ResolveAll(Parse("verb --config " + file));
+  ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+  EXPECT_EQ(api::OfVendor(resolved->config.paths.libraries, "nvidia"), "/n.so");
+  EXPECT_THAT(resolved->remarks, testing::ElementsAre(HasSubstr("use paths.libraries.nvidia")));
+  EXPECT_EQ(resolved->config.cluster.config_map.node_label, "nvidia.com/device-plugin.config");
+  const std::string own = Written("cluster: {config: {nodeLabel: example.com/config}}\n");
+  EXPECT_EQ(Resolve(Parse("verb --config " + own))->cluster.config_map.node_label,
+            "example.com/config");
+}
+
+/// What `penstock config show` of 0.1.0 printed of them.
+TEST(Options, TakeFormerKeysWithTheirDefaultsForTheDefaults) {
+  const std::string file = Written(
+      "paths: {nvmlLibrary: \"\"}\nsharing: {mps: {root: /run/nvidia/mps, hostRoot: \"\"}}\n");
+  const auto former = Resolve(Parse("verb --config " + file));
+  ASSERT_TRUE(former.ok()) << former.error().message();
+  const auto none = Resolve(Parse("verb --config " + Written("")));
+  EXPECT_EQ(api::OfVendor(none->sharing.server_roots, "nvidia"), "/run/nvidia/mps");
+  EXPECT_THAT(api::Changes(*none, *former), testing::IsEmpty());
 }
 
 TEST(Options, CountMoreThanTheFile) {

@@ -6,6 +6,10 @@
 namespace penstock::app {
 
 inline std::string LedgerPath(const std::string& state_dir) { return state_dir + "/ledger.json"; }
+/// Of what 0.1.0 cannot read in ledger.json.
+inline std::string LimitsPath(const std::string& state_dir) {
+  return state_dir + "/ledger-limits.json";
+}
 inline std::string JournalPath(const std::string& state_dir) { return state_dir + "/changes.json"; }
 
 /// Locked by the agent that serves.

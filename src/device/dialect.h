@@ -72,6 +72,13 @@ enum class Severity {
 };
 std::string_view ToString(Severity severity);
 
+/// A kind of evidence for which users may configure an action, and the range of its codes.
+struct EvidenceKind {
+  std::string_view name;  ///< Evidence::kind
+  std::int64_t least = 0, most = 999'999'999;
+  bool usual = false;  ///< users mean it where they name no kind; at most one of all vendors'
+};
+
 struct Verdict {
   Severity severity = Severity::kWarn;
   std::string reason;  ///< one sentence for people: "XID 79: GPU has fallen off the bus"
@@ -155,6 +162,13 @@ struct PartTerms {
   std::string kept_as = {};
   /// Of a Node: a new value applies the layout of `request_label` again; empty: there is none.
   std::string again_label = {};
+  /// The vendor's program in whose place the agent divides devices, and whose files it reads
+  /// (api::compat::FindLayoutProgram); empty: there is none, and all layouts are made from the
+  /// devices.
+  std::string program = {};
+  /// An option that only this vendor's users know says how its parts are named
+  /// (api::NodeConfig::profiled_parts).
+  bool has_naming_option = false;
 };
 
 /// How a device stands in the fabric that links it with others of its kind.
@@ -249,6 +263,17 @@ class Dialect {
 
   /// Kinds of machines whose driver is not where DriverForContainers says, most certain first.
   virtual std::vector<CdiPlatform> CdiPlatforms() const = 0;
+
+  /// The kinds of evidence for which users may configure an action.
+  virtual std::span<const EvidenceKind> EvidenceKinds() const = 0;
+
+  /// The label of a Node by whose value its users choose the node's configuration; empty: they know
+  /// none.
+  virtual std::string_view config_label() const { return {}; }
+
+  /// The folder of its sharing servers' pipes and logs where none is configured, as the agent sees
+  /// it; empty: they have one among the files of the running agent.
+  virtual std::string_view server_root() const { return {}; }
 
   /// What the evidence means, by the vendor's documentation.
   virtual Verdict Judge(const Evidence& evidence) const = 0;

@@ -15,14 +15,6 @@ namespace {
 
 constexpr const char* kSpec = "f:spec";
 
-/// Of the object that controls it; empty: none does.
-std::string ControllerOf(const Json& object) {
-  for (const Json& owner : ListAt(object, "/metadata/ownerReferences"))
-    if (const Json* controls = Find(owner, "/controller"); controls != nullptr && *controls == true)
-      return TextAt(owner, "/uid");
-  return "";
-}
-
 bool HasOurLabel(const Json& object) {
   const auto labels = TextsAt(object, "/metadata/labels");
   const auto label = labels.find(std::string(kManagedBy));
@@ -102,6 +94,19 @@ Json AdoptionOf(const Json& object, const std::string& api_version) {
       !fields.empty())
     metadata["managedFields"] = std::move(fields);
   return {{"metadata", std::move(metadata)}};
+}
+
+std::string ControllerOf(const Json& object) {
+  for (const Json& owner : ListAt(object, "/metadata/ownerReferences"))
+    if (const Json* controls = Find(owner, "/controller"); controls != nullptr && *controls == true)
+      return TextAt(owner, "/uid");
+  return "";
+}
+
+Json ReleaseOf(const Json& object) {
+  return {{"metadata",
+           {{"resourceVersion", TextAt(object, "/metadata/resourceVersion")},
+            {"ownerReferences", OtherOwners(object)}}}};
 }
 
 }  // namespace penstock::cluster

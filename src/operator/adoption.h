@@ -1,5 +1,5 @@
-// Whose an object is that has the name of a wanted one, and how one that the replaced operator made
-// becomes ours. Pure.
+// Whose an object is that has the name of a wanted one, how one that the replaced operator made
+// becomes ours, and how one of ours outlives its policy. Pure.
 #pragma once
 
 #include <set>
@@ -23,5 +23,14 @@ Belongs WhoseIs(const Json& object, const std::set<std::string>& policies);
 /// port, that is not applied any more is then removed, and would stay beside its successor else.
 /// `api_version` is that of the fields.
 Json AdoptionOf(const Json& object, const std::string& api_version);
+
+/// The uid of the object that controls it, with which the API server's garbage collector deletes
+/// it; empty: none does.
+std::string ControllerOf(const Json& object);
+
+/// The merge patch after which no object controls it; kAborted by the server where it has changed
+/// meanwhile. It names no other controller: the patch, not what is applied, would own that
+/// reference, which would then stay beside the next one, and an object has one controller.
+Json ReleaseOf(const Json& object);
 
 }  // namespace penstock::cluster

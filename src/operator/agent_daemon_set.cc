@@ -1,8 +1,10 @@
 // Edits the DaemonSet of the manifest, so that both ways to install the agents give the same pods.
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
+#include "api/compat/nvidia/node_status.h"
 #include "api/config/config_revision.h"
 #include "base/core/json_text.h"
 #include "base/core/strings.h"
@@ -42,10 +44,11 @@ class Parts {
   std::vector<std::string> problems_;
 };
 
+constexpr char kTerms[] =
+    "/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+
 /// The terms of a required node affinity are alternatives, so each gets the manifest's condition.
 Json WithRequired(Json affinity, const Json& manifest) {
-  static const std::string kTerms =
-      "/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
   const Json* required = Find(manifest, kTerms);
   if (affinity.is_null() || required == nullptr || required->empty()) return manifest;
   const Json& condition = (*required)[0]["matchExpressions"][0];
@@ -111,7 +114,9 @@ void SetFolders(const api::PenstockSpec& spec, Json& container, Json& volumes) {
   SetFolder(container, volumes, "run", paths.run_dir);
   SetFolder(container, volumes, "state", paths.state_dir);
   SetFolder(container, volumes, "cdi", paths.cdi_root);
-  SetFolder(container, volumes, "mps", spec.node.sharing.server_root);
+  if (const std::string servers = api::OfVendor(spec.node.sharing.server_roots, "nvidia");
+      !servers.empty())
+    SetFolder(container, volumes, "mps", servers);
   const std::string& install = spec.host.install_dir;
   if (!install.empty() && install != paths.state_dir)
     Mount(container, volumes, "programs", install,
@@ -207,6 +212,77 @@ void SetMetadata(const api::AgentPods& agent, Json& set) {
   }
 }
 
+/// Of the spec what the pods have that take back what agents left: what else pods refer to may have
+/// been deleted with the policy.
+api::PenstockSpec OfRelease(api::PenstockSpec spec) {
+  api::AgentPods& pods = spec.agent;
+  // The operator's own image knows the command; one that the policy names may be older.
+  if (!std::exchange(pods.image, "").empty()) pods.pull_policy.clear();
+  pods.node_selector.clear();
+  pods.affinity = pods.resources = pods.pod_security_context = {};
+  pods.priority_class.clear();
+  // Each node knows which one its agent had (its kept configuration).
+  if (std::string& folder = spec.node.validation.directory; folder.empty())
+    folder = api::compat::kValidationFolder;
+  return spec;
+}
+
+/// More names would make the DaemonSet larger than a tenth of what an API server takes.
+constexpr std::size_t kMostNodesByName = 1000;
+
+/// The nodes that the last spec selects, and those that have had an agent of an earlier one. Where
+/// `had_agents` does not say which, or are too many, the pod runs on all.
+void SelectNodes(const api::AgentPods& agent, const std::set<std::string>& had_agents, Json& pod) {
+  if (agent.node_selector.empty() && agent.affinity.empty()) return;
+  if (had_agents.empty() || had_agents.size() > kMostNodesByName) return;
+  const Json affinity =
+      WithRequired(agent.affinity.empty() ? Json() : base::ParseJson<Json>(agent.affinity.text),
+                   pod["affinity"]);
+  Json terms = Json::array();
+  for (Json term : ListAt(affinity, kTerms)) {
+    if (!term.is_object()) continue;
+    for (const auto& [key, value] : agent.node_selector)
+      term["matchExpressions"].push_back(
+          {{"key", key}, {"operator", "In"}, {"values", Json::array({value})}});
+    terms.push_back(std::move(term));
+  }
+  for (const std::string& node : had_agents) {
+    const Json name = {
+        {"key", "metadata.name"}, {"operator", "In"}, {"values", Json::array({node})}};
+    terms.push_back({{"matchFields", Json::array({name})}});
+  }
+  pod["affinity"] = Json::object();
+  pod["affinity"][Json::json_pointer(kTerms)] = std::move(terms);
+}
+
+/// Keeps of the agents' mounts those in which something is taken back, also users' own: others may
+/// be gone with the policy, or may never have been on a node that had no agent.
+void KeepMounts(const api::NodeConfig& config, Json& pod) {
+  const auto is_needed = [&config](const std::string& folder) {
+    const auto paths = {config.paths.run_dir, config.paths.state_dir, config.paths.cdi_root,
+                        config.validation.directory, config.labels.features_file};
+    return std::ranges::any_of(paths, [&folder](const std::string& path) {
+      return (path + "/").starts_with(folder + "/");
+    });
+  };
+  Json volumes = Json::array(), mounts = Json::array();
+  for (const Json& mount : pod["containers"][0]["volumeMounts"]) {
+    const std::string name = TextAt(mount, "/name");
+    const Json* volume = Named(pod["volumes"], name);
+    if (volume == nullptr) continue;
+    const bool is_folder = volume->contains("hostPath");
+    const std::string path = TextAt(mount, "/mountPath");
+    if (name != "config" && !(is_folder && is_needed(path))) continue;
+    const bool is_there = std::ranges::any_of(
+        mounts, [&path](const Json& one) { return TextAt(one, "/mountPath") == path; });
+    if (is_there) continue;  // the user has mounted what is mounted for all, too
+    mounts.push_back(mount);
+    if (Named(volumes, name) == nullptr) volumes.push_back(*volume);
+  }
+  pod["volumes"] = std::move(volumes);
+  pod["containers"][0]["volumeMounts"] = std::move(mounts);
+}
+
 Json CleanupOfHost(const char* what) {
   return {"/usr/bin/penstock", "cleanup", "--host",
           "--keep-state",      what,      "--config=/etc/penstock/node.yaml"};
@@ -242,10 +318,9 @@ base::Result<Json> AgentDaemonSet(const api::PenstockSpec& spec, const Installat
 
 base::Result<Json> HostReleaseSet(const api::PenstockSpec& spec, const Installation& installation,
                                   const std::string& configuration,
-                                  const std::map<std::string, std::string>& labels) {
-  // The operator's own image knows the command; one that the policy names may be older.
-  api::PenstockSpec own = spec;
-  if (!std::exchange(own.agent.image, "").empty()) own.agent.pull_policy.clear();
+                                  const std::map<std::string, std::string>& labels,
+                                  const std::set<std::string>& had_agents) {
+  const api::PenstockSpec own = OfRelease(spec);
   ASSIGN(Json set, AgentDaemonSet(own, installation, configuration));
   set["metadata"] = {{"name", kHostReleaseName}};
   set["spec"].erase("updateStrategy");
@@ -258,6 +333,8 @@ base::Result<Json> HostReleaseSet(const api::PenstockSpec& spec, const Installat
   pod["tolerations"] = {{{"operator", "Exists"}}};
   pod["terminationGracePeriodSeconds"] = 1;
   pod.erase("hostNetwork");
+  SelectNodes(spec.agent, had_agents, pod);
+  KeepMounts(own.node, pod);
   if (Json* config = Named(pod["volumes"], "config"))
     (*config)["configMap"]["name"] = kHostReleaseName;
   Json& container = pod["containers"][0];

@@ -47,12 +47,9 @@ const protocol::kube::Resource& NodeStates() {
 }
 
 ApiCall WithoutCondition(const std::string& node, const std::string& uid) {
-  const Json patch = {
-      {"metadata", {{"uid", uid}}},
-      {"status",
-       {{"conditions", Json::array({{{"$patch", "delete"}, {"type", kReadyCondition}}})}}}};
-  return protocol::kube::Patch(kTracedNodes, "", node, protocol::kube::kStrategicMergePatch, patch,
-                               kManager, "status");
+  return protocol::kube::Patch(kTracedNodes, "", node, protocol::kube::kStrategicMergePatch,
+                               protocol::kube::WithoutCondition(kReadyCondition, uid), kManager,
+                               "status");
 }
 
 /// Only labels that the operator writes, with values that it or an agent of it has written: a
@@ -79,10 +76,8 @@ std::set<std::string> ClientLabelsOf(const Json& node) {
 }  // namespace
 
 NodeTrace TraceOn(const Json& node) {
-  NodeTrace trace{.uid = TextAt(node, "/metadata/uid")};
-  for (const Json& entry : ListAt(node, "/metadata/managedFields"))
-    trace.condition |=
-        TextAt(entry, "/manager") == kConditionManager && TextAt(entry, "/subresource") == "status";
+  NodeTrace trace{.uid = TextAt(node, "/metadata/uid"),
+                  .condition = protocol::kube::IsManagedBy(node, kConditionManager, "status")};
   trace.marks = protocol::kube::OwnedAlone(
       node,
       [](const Json& entry) {

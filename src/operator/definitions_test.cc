@@ -19,10 +19,6 @@ using testing::Not;
 constexpr char kNativePath[] = "/apis/penstock.io/v1alpha1/penstocks/site";
 constexpr char kPoliciesDefined[] = "clusterpolicies.nvidia.com";
 
-std::string DefinitionPath(const std::string& name) {
-  return "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + name;
-}
-
 json DefinitionOf(const std::string& name, const std::string& version) {
   return {{"kind", "CustomResourceDefinition"},
           {"metadata", {{"name", name}}},

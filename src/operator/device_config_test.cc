@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/testing/manual_executor.h"
-#include "operator/embedded_files.h"
 #include "operator/json_values.h"
 #include "operator/operator.h"
+#include "operator/testing/definitions.h"
 #include "protocol/kube/fake/fake_api.h"
 
 namespace penstock::cluster {
@@ -39,6 +39,8 @@ constexpr char kConfig[] = "/apis/amd.com/v1alpha1/namespaces/gpu-operator/devic
 constexpr char kClusterPolicy[] = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy";
 constexpr char kSite[] = "/apis/penstock.io/v1alpha1/penstocks/site";
 constexpr char kAgents[] = "/apis/apps/v1/namespaces/gpu-operator/daemonsets/penstock-agent";
+constexpr char kRelease[] =
+    "/apis/apps/v1/namespaces/gpu-operator/daemonsets/penstock-host-release";
 constexpr char kAgentsMap[] = "/api/v1/namespaces/gpu-operator/configmaps/penstock-agent";
 constexpr char kService[] = "/api/v1/namespaces/gpu-operator/services/default-metrics-exporter";
 constexpr char kMonitor[] =
@@ -76,12 +78,7 @@ class DeviceConfigTest : public testing::Test {
                                 .host = "pod-1"});
     operator_->Start();
     executor_.Advance(1s);
-    const auto definitions = EmbeddedObjects("CustomResourceDefinition");
-    ASSERT_TRUE(definitions.ok());
-    for (const json& one : *definitions)
-      api_.Merge("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" +
-                     TextAt(one, "/metadata/name"),
-                 {{"status", {{"conditions", {{{"type", "Established"}, {"status", "True"}}}}}}});
+    Establish(api_);
     executor_.Advance(5s);
   }
 
@@ -588,6 +585,28 @@ TEST_F(DeviceConfigTest, TheClusterPolicyOwnsWhatBothWantAndHandsItOver) {
   executor_.Advance(2min);
   EXPECT_EQ(api_.Find(kAgents), nullptr);
   EXPECT_THAT(Finalizers(), IsEmpty());
+}
+
+// Agents were on all nodes, and their hosts have what they wrote.
+TEST_F(DeviceConfigTest, HostsOfAPolicyThatWentFirstAreTakenBackWithTheLastOneWhateverItSelects) {
+  PutConfig(kConfig);
+  api_.Merge(kConfig, {{"spec", {{"selector", {{"vendor", "amd"}}}}}});
+  PutClusterPolicy();
+  Start();
+  const auto selected = [this](const char* set) {
+    return At(set)["spec"]["template"]["spec"]["nodeSelector"].value("vendor", "(all)");
+  };
+  EXPECT_EQ(selected(kAgents), "(all)");
+  Delete(kClusterPolicy);
+  executor_.Advance(10s);
+  api_.Remove(kClusterPolicy);
+  EXPECT_EQ(selected(kAgents), "amd");
+  api_.Put("/apis/penstock.io/v1alpha1/nodestates/had-one", {{"kind", "NodeState"}});
+  executor_.Advance(3s);
+  Delete(kConfig);
+  executor_.Advance(3s);
+  EXPECT_EQ(selected(kRelease), "(all)");
+  EXPECT_THAT(At(kRelease).dump(), AllOf(HasSubstr("had-one"), HasSubstr("amd")));
 }
 
 TEST_F(DeviceConfigTest, AnObjectOfAnotherOperatorGetsAnEventAndNothingElse) {

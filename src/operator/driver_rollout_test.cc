@@ -2,6 +2,7 @@
 #include "operator/driver/driver_rollout.h"
 
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@ namespace {
 using protocol::kube::WatchStream;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr char kClaims[] = "/apis/resource.k8s.io/v1/resourceclaims";
 
@@ -314,6 +316,109 @@ TEST_F(DriverRolloutTest, TakesEverythingBackWhereAPolicyWasDeletedWhileNoOperat
   api_.ForgetCalls();
   executor_.Advance(1min);
   EXPECT_EQ(api_.Count("get"), 0u) << "there is nothing left to look at";
+}
+
+/// Of two ClusterPolicies that ask for the same. The API server's garbage collector, of which there
+/// is none here, deletes what a policy controls that is gone.
+class DeletedPolicyTest : public DriverRolloutTest {
+ protected:
+  DeletedPolicyTest() {
+    Run(30);
+    json next = *api_.Find(kPolicyPath);
+    next.erase("metadata");
+    next.erase("status");
+    api_.Put(kNext, next);
+    Run(5);
+  }
+  void Delete() {
+    api_.Merge(kPolicyPath, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  }
+  bool IsHeld() { return !ListAt(*api_.Find(kPolicyPath), "/metadata/finalizers").empty(); }
+  const json& Set() { return *api_.Find(kSet); }
+  json Owners() { return ListAt(Set(), "/metadata/ownerReferences"); }
+  std::string UidOf(const std::string& path) { return TextAt(*api_.Find(path), "/metadata/uid"); }
+
+  const std::string kNext = "/apis/nvidia.com/v1/clusterpolicies/next";
+  const std::string kSet = std::string(kSets) + "nvidia-gpu-driver-blue-ubuntu22.04";
+};
+
+TEST_F(DeletedPolicyTest, ADriverThatStaysAsItIsDoesNotGoWithIt) {
+  PutDriver("blue", "580.1", {{"driverType", "quantum"}});
+  Run(10);
+  const json spec = Set()["spec"];
+  ASSERT_EQ(TextAt(Set(), "/metadata/ownerReferences/0/uid"), UidOf(kPolicyPath));
+  api_.Fail({.status = 500, .times = -1, .method = "PATCH", .path = kSet});
+  Delete();
+  executor_.Advance(2min);
+  EXPECT_TRUE(IsHeld());
+  EXPECT_THAT(ConditionText((*api_.Find(kPolicyPath))["status"], "Ready", "message"),
+              HasSubstr("to be taken back: DaemonSet nvidia-gpu-driver-blue-ubuntu22.04"));
+  api_.Heal();
+  api_.SetLateWatches(1s);
+  api_.ForgetCalls();
+  for (int i = 0; i < 600; ++i) {
+    Report("n2", i % 2 == 0 ? "550.1" : "550.2");  // something changes all the time
+    executor_.Advance(200ms);
+  }
+  EXPECT_FALSE(IsHeld());
+  EXPECT_THAT(Owners(), IsEmpty());
+  EXPECT_EQ(Set()["spec"], spec);
+  EXPECT_EQ(std::ranges::count_if(
+                api_.calls(),
+                [this](const ApiCall& call) { return call.method != "GET" && call.path == kSet; }),
+            1);
+  api_.Remove(kPolicyPath);
+  PutDriver("blue", "550.1");
+  Run(10);
+  EXPECT_EQ(Owners().size(), 1u);
+  EXPECT_EQ(TextAt(Set(), "/metadata/ownerReferences/0/uid"), UidOf(kNext));
+  EXPECT_EQ(Set()["spec"], spec);
+  for (const std::string& node : nodes_) EXPECT_EQ(loaded_[node].size(), 1u) << node;
+}
+
+TEST_F(DeletedPolicyTest, DriversThatAreNotPlannedYetDoNotGoWithIt) {
+  const char* maps = "/api/v1/namespaces/gpu-operator/configmaps";
+  for (const char* method : {"GET", "WATCH"})
+    api_.Fail({.status = 500, .times = -1, .method = method, .path = maps});
+  PutDriver("blue", "550.1", {{"repoConfig", {{"name", "repositories"}}}});
+  Run(10);
+  Delete();
+  executor_.Advance(1min);
+  EXPECT_TRUE(IsHeld());
+  EXPECT_EQ(TextAt(Set(), "/metadata/ownerReferences/0/uid"), UidOf(kPolicyPath));
+  api_.Heal();
+  PutDriver("blue", "550.1");
+  executor_.Advance(1min);
+  EXPECT_FALSE(IsHeld());
+  EXPECT_EQ(TextAt(Set(), "/metadata/ownerReferences/0/uid"), UidOf(kNext));
+}
+
+TEST_F(DriverRolloutTest, IsNotSettledBeforeATurnAboutTheDriversThatAreWantedNow) {
+  operator_.reset();
+  DriverRollout rollout(api_, "pod-1",
+                        {.due = [] {},
+                         .due_after = [](auto) {},
+                         .problem = [](const Status&) {},
+                         .daemon_set = [](const std::string&) { return nullptr; },
+                         .own = [](json&) {}});
+  const DriverInstallation place = {.namespace_name = "gpu-operator", .image = "penstock:1"};
+  const auto want = [&](std::vector<api::DriverSpec> drivers, std::set<std::string> unreadable) {
+    api::PenstockSpec spec;
+    spec.drivers = std::move(drivers);
+    rollout.Want(spec, std::move(unreadable), place);
+    const bool was_settled = rollout.settled();
+    for (int i = 0; i < 5; ++i) {
+      executor_.Advance(1s);
+      EXPECT_TRUE(rollout.Turn());
+    }
+    EXPECT_TRUE(rollout.settled());
+    return was_settled;
+  };
+  const api::DriverSpec red{.name = "red", .node_selector = {{"team", "red"}}};
+  EXPECT_FALSE(want({red}, {}));
+  EXPECT_TRUE(want({red}, {}));
+  EXPECT_FALSE(want({red}, {"blue"}));
+  EXPECT_FALSE(want({}, {"blue"}));
 }
 
 TEST_F(DriverRolloutTest, AFailedWriteThatIsNotWantedAnyMoreIsNoProblem) {

@@ -36,8 +36,9 @@ std::vector<PolicyOutcome> OfKind(const std::vector<PolicyObject>& policies,
 /// Adds one kind of policies after the other.
 class SpecBuilder {
  public:
-  SpecBuilder(const std::vector<PolicyObject>& policies, const AgentRights& rights)
-      : policies_(policies), rights_(rights) {
+  SpecBuilder(const std::vector<PolicyObject>& policies, const AgentRights& rights,
+              const api::ConfigTerms& terms)
+      : policies_(policies), rights_(rights), terms_(terms) {
     if (OfKind(policies, api::compat::PenstockKind()).empty())
       no_driver_objects_ =
           "there is no ClusterPolicy and no Penstock object: alone, this object has no effect";
@@ -138,8 +139,8 @@ class SpecBuilder {
       outcome.answers = translation.answers;
       outcome.components = translation.components;
     } else {
-      ASSIGN(translation.spec,
-             api::ParsePenstock(text, NameOf(*outcome.policy).name, spec_, &outcome.remarks));
+      ASSIGN(translation.spec, api::ParsePenstock(text, NameOf(*outcome.policy).name, terms_, spec_,
+                                                  &outcome.remarks));
     }
     return translation;
   }
@@ -162,6 +163,7 @@ class SpecBuilder {
 
   const std::vector<PolicyObject>& policies_;
   const AgentRights rights_;
+  const api::ConfigTerms& terms_;
   EffectiveSpec effective_;
   api::PenstockSpec spec_;
   std::string no_driver_objects_;  // why such objects have no effect
@@ -193,8 +195,9 @@ bool AddsDriver(const PolicyObject& policy) {
   return static_cast<bool>(policy.kind->translate_driver);
 }
 
-EffectiveSpec ComputeSpec(const std::vector<PolicyObject>& policies, const AgentRights& rights) {
-  SpecBuilder builder(policies, rights);
+EffectiveSpec ComputeSpec(const std::vector<PolicyObject>& policies, const AgentRights& rights,
+                          const api::ConfigTerms& terms) {
+  SpecBuilder builder(policies, rights, terms);
   for (const PolicyKind& kind : api::compat::PolicyKinds()) builder.Add(kind);
   builder.Add(api::compat::PenstockKind());
   return builder.Finish();

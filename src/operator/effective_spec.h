@@ -83,7 +83,7 @@ struct AgentRights {
 /// is none but a Penstock object; one of them that cannot be read does not concern the others. What
 /// agents may not do is answered, and not asked of them. The pointers in the result are into
 /// `policies`.
-EffectiveSpec ComputeSpec(const std::vector<PolicyObject>& policies,
-                          const AgentRights& rights = {});
+EffectiveSpec ComputeSpec(const std::vector<PolicyObject>& policies, const AgentRights& rights = {},
+                          const api::ConfigTerms& terms = {});
 
 }  // namespace penstock::cluster

@@ -72,6 +72,13 @@ struct FleetState {
 };
 FleetState Count(std::vector<NodeReadiness> nodes);
 
+/// The nodes with devices of one vendor, as their agents report them.
+struct VendorNodes {
+  FleetState fleet;
+  std::size_t agents = 0;   ///< whose agents are ready
+  std::size_t drivers = 0;  ///< whose devices have a driver
+};
+
 /// Of the agents' DaemonSet.
 struct AgentsState {
   bool exists = false;

@@ -38,7 +38,7 @@ struct HostRelease::State {
     pods.Read(needed);
   }
 
-  bool Look(const Json* daemon_set, bool is_refused) {
+  bool Look(const Json* daemon_set, bool is_refused, std::optional<std::int64_t> nodes) {
     if (!since || over) return false;
     if (!needed) {
       End();
@@ -46,8 +46,10 @@ struct HostRelease::State {
     }
     const AgentsState found = AgentsOf(daemon_set);
     ready = found.ready;
+    if (!nodes_first) nodes_first = nodes;
+    const std::int64_t gone = nodes ? std::max(*nodes_first - *nodes, std::int64_t{0}) : 0;
     // A node that is not ready any more may have had an agent.
-    of = std::max(found.desired, agents.value_or(0));
+    of = std::max(found.desired, agents.value_or(0) - gone);
     const bool is_complete = found.complete() && ready >= of;
     const base::Duration patience = kTakes + kPodTakes * of;
     const base::Duration left = *since + patience - api.executor().clock().Now();
@@ -90,8 +92,9 @@ struct HostRelease::State {
   bool complete = false;  // and it was done everywhere
   std::vector<WantedObject> objects;
   std::optional<base::TimePoint> since;
-  std::optional<std::int64_t> agents;  // nodes that had one when it began
-  std::int64_t ready = 0, of = 0;      // nodes
+  std::optional<std::int64_t> agents;       // nodes that had one when it began
+  std::optional<std::int64_t> nodes_first;  // of the cluster, when they were known first
+  std::int64_t ready = 0, of = 0;           // nodes
   std::string why_not;
 };
 
@@ -111,6 +114,7 @@ void HostRelease::Forget() {
   state.wanted = state.over = state.needed = state.complete = false;
   state.since.reset();
   state.agents.reset();
+  state.nodes_first.reset();
   state.ready = state.of = 0;
   state.why_not.clear();
 }
@@ -119,8 +123,9 @@ bool HostRelease::wanted() const { return state_->wanted; }
 void HostRelease::Begin(std::vector<WantedObject> objects) { state_->Begin(std::move(objects)); }
 bool HostRelease::begun() const { return state_->since.has_value(); }
 const std::vector<WantedObject>& HostRelease::objects() const { return state_->objects; }
-bool HostRelease::Look(const nlohmann::json* daemon_set, bool is_refused) {
-  return state_->Look(daemon_set, is_refused);
+bool HostRelease::Look(const nlohmann::json* daemon_set, bool is_refused,
+                       std::optional<std::int64_t> nodes) {
+  return state_->Look(daemon_set, is_refused, nodes);
 }
 bool HostRelease::over() const { return state_->over; }
 

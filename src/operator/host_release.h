@@ -1,6 +1,6 @@
 // Takes back what agents left on their nodes' hosts, once no policy is wanted any more: by a
-// DaemonSet of pods where the agents were (HostReleaseOf). Decides how it stands; its objects are
-// written as the other ones are.
+// DaemonSet of pods where agents are or were (HostReleaseOf). Decides how it stands; its objects
+// are written as the other ones are.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +39,10 @@ class HostRelease {
   /// What is to be there: empty, unless it has begun and is not over.
   const std::vector<WantedObject>& objects() const;
 
-  /// Looks at the DaemonSet; null: it is not there. `is_refused`: nor does the server take it. True
-  /// where this ends it: all nodes have done it, or those that have not are given up.
-  bool Look(const nlohmann::json* daemon_set, bool is_refused);
+  /// Looks at the DaemonSet; null: it is not there. `is_refused`: nor does the server take it.
+  /// `nodes`: of the cluster, where that is known: one that leaves it meanwhile is not waited for.
+  /// True where this ends it: all nodes have done it, or those that have not are given up.
+  bool Look(const nlohmann::json* daemon_set, bool is_refused, std::optional<std::int64_t> nodes);
   bool over() const;
 
   /// What is to be done, for people, with why; empty: nothing.

@@ -2,6 +2,7 @@
 // this process.
 #include "operator/host_release.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,8 @@ class HostReleaseTest : public testing::Test {
               {"updatedNumberScheduled", desired},
               {"numberReady", ready}}}};
   }
-  bool Look(const json& set, bool is_refused = false) {
-    return release_.Look(set.is_null() ? nullptr : &set, is_refused);
+  bool Look(const json& set, bool is_refused = false, std::optional<std::int64_t> nodes = {}) {
+    return release_.Look(set.is_null() ? nullptr : &set, is_refused, nodes);
   }
 
   base::ManualExecutor executor_;
@@ -63,6 +64,19 @@ TEST_F(HostReleaseTest, EndsOnceAllNodesThatHadAnAgentHaveDoneIt) {
   EXPECT_EQ(release_.taken_back(), "what agents left on the hosts of 3 of 3 nodes");
   EXPECT_FALSE(release_.has_given_up());
   EXPECT_FALSE(Look(Set(3, 3))) << "it ends once";
+}
+
+TEST_F(HostReleaseTest, ANodeThatLeavesTheClusterMeanwhileIsNotWaitedFor) {
+  Begin(3);
+  EXPECT_FALSE(Look(Set(3, 2), false, std::nullopt)) << "the nodes are not read yet";
+  EXPECT_FALSE(Look(Set(3, 2), false, 5)) << "two nodes never had an agent";
+  EXPECT_FALSE(Look(Set(2, 2), false, 5)) << "it is only not wanted there";
+  EXPECT_TRUE(Look(Set(2, 2), false, 4));
+  EXPECT_EQ(release_.taken_back(), "what agents left on the hosts of 2 of 2 nodes");
+  EXPECT_FALSE(release_.has_given_up());
+  release_.Forget();
+  Begin(3);
+  EXPECT_FALSE(Look(Set(2, 2), false, 4)) << "the node was gone before this began";
 }
 
 TEST_F(HostReleaseTest, GivesUpAfterAMinuteAndSaysWhatToDo) {

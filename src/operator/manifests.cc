@@ -160,12 +160,13 @@ base::Result<std::vector<WantedObject>> ObjectsOf(const api::PenstockSpec& spec,
 }
 
 base::Result<std::vector<WantedObject>> HostReleaseOf(const api::PenstockSpec& spec,
-                                                      const Installation& installation) {
+                                                      const Installation& installation,
+                                                      const std::set<std::string>& had_agents) {
   const std::string configuration =
       api::ToShortYaml(ConfigOfPod(spec, installation.namespace_name));
   Texts labels = AgentLabels();
   labels["app.kubernetes.io/instance"] = kHostReleaseName;
-  ASSIGN(Json pods, HostReleaseSet(spec, installation, configuration, labels));
+  ASSIGN(Json pods, HostReleaseSet(spec, installation, configuration, labels, had_agents));
   std::vector<WantedObject> objects;
   objects.push_back(
       Owned("ConfigMap", ConfigMapOf(kHostReleaseName, configuration), labels, installation, {}));

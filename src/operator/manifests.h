@@ -64,17 +64,21 @@ bool IsDriverSet(const nlohmann::json& daemon_set);
 base::Result<nlohmann::json> AgentDaemonSet(const api::PenstockSpec& spec,
                                             const Installation& installation,
                                             const std::string& configuration);
-/// What takes back what agents left on the hosts where `spec` has agents: a DaemonSet of pods that,
-/// in the installation's image, do what `penstock cleanup --host --keep-state` does, and are ready
-/// once it is done, and its ConfigMap. No policy owns these objects: they are there while it is
-/// deleted, also by someone who deletes first what it owns. Errors as ObjectsOf.
+/// What takes back what agents left on their hosts, of which `spec` was the last: a DaemonSet of
+/// pods that, in the installation's image, do what `penstock cleanup --host --keep-state` does, and
+/// are ready once it is done, and its ConfigMap. They run where `spec` selects, and on the nodes
+/// that have had an agent; where that is not known, on all. No policy owns these objects: they are
+/// there while it is deleted, also by someone who deletes first what it owns. Errors as ObjectsOf.
 base::Result<std::vector<WantedObject>> HostReleaseOf(const api::PenstockSpec& spec,
-                                                      const Installation& installation);
-/// The DaemonSet of these pods, with `labels`; made from that of the agents.
+                                                      const Installation& installation,
+                                                      const std::set<std::string>& had_agents);
+/// The DaemonSet of these pods, with `labels`; made from that of the agents, without what may have
+/// been deleted together with the policy.
 base::Result<nlohmann::json> HostReleaseSet(const api::PenstockSpec& spec,
                                             const Installation& installation,
                                             const std::string& configuration,
-                                            const std::map<std::string, std::string>& labels);
+                                            const std::map<std::string, std::string>& labels,
+                                            const std::set<std::string>& had_agents);
 
 nlohmann::json ServiceOf(const api::MetricsService& service);
 nlohmann::json MonitorOf(const api::MetricsService& service, const std::string& namespace_name);

@@ -8,6 +8,7 @@
 #include "operator/embedded_files.h"
 #include "operator/json_values.h"
 #include "operator/names.h"
+#include "operator/testing/definitions.h"
 
 namespace penstock::cluster {
 namespace {
@@ -30,6 +31,13 @@ json SetOf(const api::PenstockSpec& spec) {
 json PodOf(const api::PenstockSpec& spec) { return SetOf(spec)["spec"]["template"]["spec"]; }
 json ContainerOf(const api::PenstockSpec& spec) { return PodOf(spec)["containers"][0]; }
 
+/// Of the pods that take back what agents left.
+json ReleaseOf(const api::PenstockSpec& spec, const std::set<std::string>& had_agents = {}) {
+  const auto objects = HostReleaseOf(spec, kInstallation, had_agents);
+  EXPECT_TRUE(objects.ok()) << (objects.ok() ? "" : objects.error().message());
+  return objects.ok() ? (*objects)[1].object["spec"]["template"]["spec"] : json();
+}
+
 json Named(const json& list, const std::string& name) {
   for (const json& one : list)
     if (TextAt(one, "/name") == name) return one;
@@ -45,6 +53,7 @@ TEST(Embedded, HasTheDefinitionsOfAllPolicies) {
     EXPECT_THAT(names, Contains(kind.plural + "." + kind.group));
   EXPECT_THAT(names, Contains("penstocks.penstock.io"));
   EXPECT_THAT(names, Contains("nodestates.penstock.io"));
+  EXPECT_THAT(names, testing::UnorderedElementsAreArray(DefinitionNames()));
 }
 
 TEST(Manifests, AnOwnerInANamespaceOwnsNoObjectOfTheCluster) {
@@ -264,17 +273,76 @@ TEST(Manifests, PartsThatAreNoObjectsAreRefusedTogether) {
 TEST(Manifests, WhatAgentsLeftIsTakenBackInTheOperatorsImageWhicheverAgentsHave) {
   api::PenstockSpec spec;
   spec.agent.pull_policy = "Never";
-  const auto container = [&spec] {
-    const auto objects = HostReleaseOf(spec, kInstallation);
-    EXPECT_TRUE(objects.ok());
-    return (*objects)[1].object["spec"]["template"]["spec"]["containers"][0];
-  };
+  const auto container = [&spec] { return ReleaseOf(spec)["containers"][0]; };
   EXPECT_EQ(container()["image"], kInstallation.image);
   EXPECT_EQ(container()["imagePullPolicy"], "Never") << "it is the agents' image";
   spec.agent.image = "localhost/penstock:0";
   EXPECT_EQ(ContainerOf(spec)["image"], "localhost/penstock:0");
   EXPECT_EQ(container()["image"], kInstallation.image);
   EXPECT_EQ(container()["imagePullPolicy"], kInstallation.pull_policy);
+}
+
+TEST(Manifests, AReleaseReachesTheValidatorsFilesAlsoWithoutThePolicyThatHadThem) {
+  constexpr char kName[] = "validations";
+  EXPECT_TRUE(Named(ContainerOf({})["volumeMounts"], kName).is_null());
+  const json pod = ReleaseOf({});
+  for (const json& one : {Named(pod["containers"][0]["volumeMounts"], kName)["mountPath"],
+                          Named(pod["volumes"], kName)["hostPath"]["path"]})
+    EXPECT_EQ(one, "/run/nvidia/validations");
+}
+
+TEST(Manifests, AReleaseRunsWhereTheLastPolicySelectsAndWhereAgentsWere) {
+  constexpr char kRequired[] = "requiredDuringSchedulingIgnoredDuringExecution";
+  api::PenstockSpec spec;
+  const json agent = PodOf({});
+  const auto expect_all = [&](const json& pod) {
+    for (const char* place : {"nodeSelector", "affinity"}) EXPECT_EQ(pod[place], agent[place]);
+  };
+  expect_all(ReleaseOf(spec, {"n1"}));
+  spec.agent.node_selector = {{"vendor", "amd"}};
+  spec.agent.affinity.text = R"({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+      {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}, "odd"]}},
+      "podAntiAffinity": {}})";
+  expect_all(ReleaseOf(spec));  // nothing says where they were
+  const json pod = ReleaseOf(spec, {"n1"});
+  EXPECT_EQ(pod["nodeSelector"], agent["nodeSelector"]);
+  EXPECT_EQ(pod["affinity"].size(), 1u);
+  const json& own = agent["affinity"]["nodeAffinity"][kRequired]["nodeSelectorTerms"];
+  const json amd = {{"key", "vendor"}, {"operator", "In"}, {"values", {"amd"}}},
+             any = {{"key", "a"}, {"operator", "Exists"}},
+             name = {{"key", "metadata.name"}, {"operator", "In"}, {"values", {"n1"}}};
+  EXPECT_EQ(
+      pod["affinity"]["nodeAffinity"][kRequired]["nodeSelectorTerms"],
+      json::array({{{"matchExpressions", json::array({any, own[0]["matchExpressions"][0], amd})}},
+                   {{"matchFields", json::array({name})}}}));
+}
+
+TEST(Manifests, AReleaseNeedsNothingThatMayBeDeletedTogetherWithThePolicy) {
+  api::PenstockSpec spec;
+  spec.agent.priority_class = "site";
+  spec.agent.resources.text = R"({"limits": {"example.com/x": "1"}})";
+  spec.agent.pod_security_context.text = R"({"seccompProfile": {"type": "Localhost"}})";
+  spec.agent.volumes.text = R"([{"name": "theirs", "configMap": {"name": "site"}},
+      {"name": "secret", "secret": {"secretName": "site"}}, {"name": "opt", "hostPath": {"path": "/opt"}},
+      {"name": "nfd", "hostPath": {"path": "/etc/nfd", "type": "Directory"}}])";
+  spec.agent.volume_mounts.text = R"([{"name": "theirs", "mountPath": "/site"},
+      {"name": "secret", "mountPath": "/etc"}, {"name": "opt", "mountPath": "/opt"},
+      {"name": "nfd", "mountPath": "/etc/features.d"},
+      {"name": "nfd", "mountPath": "/run/nvidia/validations"}])";
+  spec.node.labels.features_file = "/etc/features.d/penstock";
+  spec.config_maps.layouts = "layouts";
+  const json pod = ReleaseOf(spec), container = pod["containers"][0], agent = PodOf({});
+  EXPECT_EQ(pod["priorityClassName"], agent["priorityClassName"]);
+  EXPECT_EQ(container["resources"], agent["containers"][0]["resources"]);
+  EXPECT_FALSE(pod.contains("securityContext"));
+  const auto names = [](const json& list) {
+    std::vector<std::string> all;
+    for (const json& one : list) all.push_back(TextAt(one, "/name"));
+    return all;
+  };
+  for (const json& list : {pod["volumes"], container["volumeMounts"]})
+    EXPECT_THAT(names(list), ElementsAre("config", "run", "state", "cdi", "validations", "nfd"))
+        << "no path is mounted twice";
 }
 
 TEST(Manifests, AServiceHasThePortThatMonitorsSelect) {

@@ -60,16 +60,18 @@ struct NodeMarker::State : std::enable_shared_from_this<State> {
                   [this](const std::string& name, const Done& done) { Work(name, done); });
   }
 
-  void Want(const api::PenstockSpec& now, bool is_wanted) {
+  void Want(const api::PenstockSpec& now, bool is_wanted, const MarkKeys& before) {
+    MarkKeys needed = KeysOf(now);
+    needed.Add(before);
     const bool same = wanted == is_wanted && spec.marks == now.marks &&
-                      spec.node.default_layout == now.node.default_layout;
+                      spec.node.default_layout == now.node.default_layout && keys.Contains(needed);
     if (informer && same) return;
     spec = now;
     wanted = is_wanted;
     if (wanted) taken_back.clear();
     ++decisions;
     settled.clear();
-    if (const MarkKeys needed = KeysOf(spec); !informer || !keys.Contains(needed)) {
+    if (!informer || !keys.Contains(needed)) {
       keys.Add(needed);
       return Watch();
     }
@@ -271,7 +273,9 @@ NodeMarker::NodeMarker(protocol::kube::Api& api, Callbacks callbacks)
 
 NodeMarker::~NodeMarker() = default;
 
-void NodeMarker::Want(const api::PenstockSpec& spec, bool wanted) { state_->Want(spec, wanted); }
+void NodeMarker::Want(const api::PenstockSpec& spec, bool wanted, const MarkKeys& before) {
+  state_->Want(spec, wanted, before);
+}
 
 void NodeMarker::SetHostDrivers(std::set<std::string> nodes) {
   state_->SetHostDrivers(std::move(nodes));

@@ -25,8 +25,10 @@ class NodeMarker {
   NodeMarker(protocol::kube::Api& api, Callbacks callbacks);
   ~NodeMarker();
 
-  /// Sets what is wanted of the nodes. `wanted`: false to take back what `spec` wrote.
-  void Want(const api::PenstockSpec& spec, bool wanted);
+  /// Sets what is wanted of the nodes. `wanted`: false to take back what `spec` wrote. `before`:
+  /// the keys of what another process may have written for other specs; that is taken back, as is
+  /// what was wanted before.
+  void Want(const api::PenstockSpec& spec, bool wanted, const MarkKeys& before);
 
   /// Sets the nodes whose hosts have a driver of their own.
   void SetHostDrivers(std::set<std::string> nodes);

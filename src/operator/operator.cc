@@ -22,19 +22,18 @@
 #include "operator/names.h"
 #include "operator/namespace_labels.h"
 #include "operator/node_marker.h"
+#include "operator/node_reports.h"
 #include "operator/owned_objects.h"
 #include "operator/pod_troubles.h"
 #include "operator/policy_watch.h"
 #include "operator/policy_writer.h"
 #include "operator/startup_taints.h"
-#include "protocol/kube/informer.h"
 #include "protocol/kube/object_reconciler.h"
 #include "protocol/kube/reconcile_loop.h"
 #include "protocol/kube/status_error.h"
 
 namespace penstock::cluster {
 
-using protocol::kube::Informer;
 using protocol::kube::kRolesAreKnown;
 using protocol::kube::ReconcileLoop;
 using namespace std::chrono_literals;
@@ -101,6 +100,11 @@ struct Operator::State {
                        {.changed = [this] { StatusSoon(); },
                         .due_after = [this](auto delay) { work.After(kStatus, delay); },
                         .problem = [this](const Status& why) { OnProblem("agents", why); }}),
+        reports(
+            api, marker, agent_troubles,
+            {.changed = [this](const auto& node, const Json* report) { OnReport(node, report); },
+             .synced = [this] { StatusSoon(); },
+             .problem = [this](const Status& why) { OnProblem("reports", why); }}),
         hosts(api, options.installation.namespace_name,
               {.changed = [this] { StatusSoon(); },
                .due_after = [this](auto delay) { work.After(kStatus, delay); },
@@ -178,20 +182,7 @@ struct Operator::State {
 
   void Established(const std::string& definition) {
     watch.Start(definition);
-    if (definition == kReports) WatchReports();
-  }
-
-  void WatchReports() {
-    Informer::Options about;
-    about.resource = {"penstock.io", "v1alpha1", "nodestates"};
-    about.reduce = ReducedNodeState;
-    reports.emplace(
-        api, about,
-        Informer::Handlers{.changed = [this](const Json& report) { OnReport(report); },
-                           .removed = [this](const auto&, const auto& name) { OnNoReport(name); },
-                           .synced = [this] { StatusSoon(); },
-                           .problem = [this](const Status& why) { OnProblem("reports", why); }});
-    reports->Start();
+    if (definition == kReports) reports.Start();
   }
 
   void OnProblem(const std::string& what, const Status& why) {
@@ -209,24 +200,8 @@ struct Operator::State {
     for (const char* task : {kStatus, kDrivers}) work.SetSpacing(task, spacing);
     StatusSoon();
   }
-  void OnReport(const Json& report) {
-    const std::string node = TextAt(report, "/metadata/name");
-    reporting.insert(node);
-    for (const auto& kind : api::compat::PolicyKinds()) {
-      if (kind.vendor.empty()) continue;
-      if (DriverOnNode(report, kind.vendor).looked) {
-        nodes_of[kind.vendor].insert(node);
-      } else {
-        nodes_of[kind.vendor].erase(node);
-      }
-    }
-    rollout.SetReport(node, DriverReportOf(report));
-    StatusSoon();
-  }
-  void OnNoReport(const std::string& node) {
-    reporting.erase(node);
-    for (auto& [vendor, nodes] : nodes_of) nodes.erase(node);
-    rollout.SetReport(node, std::nullopt);
+  void OnReport(const std::string& node, const Json* report) {
+    rollout.SetReport(node, report ? DriverReportOf(*report) : std::nullopt);
     StatusSoon();
   }
   void StatusSoon() { work.Soon(kStatus); }
@@ -238,8 +213,13 @@ struct Operator::State {
       StatusSoon();
       return done({});
     }
-    policies = watch.policies();
-    effective = ComputeSpec(policies, options.agent_rights);
+    std::vector<PolicyObject> found = watch.policies();
+    EffectiveSpec next = ComputeSpec(found, options.agent_rights, options.terms);
+    // What would be taken back then does not come back with a policy that was there all the time.
+    if (next.wanted) confirmed = false;
+    if (known_spec && !next.wanted && !hosts.wanted() && !confirmed) return Confirm(done);
+    policies = std::move(found);  // `next` points to its elements
+    effective = std::move(next);
     reported.written = false;
     const auto labelled = namespace_labels;
     invalid.clear();
@@ -254,20 +234,33 @@ struct Operator::State {
     done({});
   }
 
+  /// That there is no other policy: the watch of one kind may show that a policy went before the
+  /// watch of another kind shows the one that took its place.
+  void Confirm(const ReconcileLoop::Done& done) {
+    watch.Confirm([this, done](const Status& all_are_known) {
+      confirmed = all_are_known.ok();
+      if (confirmed) work.Soon(kPolicies);
+      done(all_are_known);
+    });
+  }
+
   void WantSpec(const api::PenstockSpec& spec) {
     auto objects = ObjectsOf(spec, options.installation, *effective.owner);
     if (!objects.ok()) {
       invalid = objects.error().message();
       return;
     }
+    // Pods that take back what agents left are privileged, too.
+    const bool was_privileged = known_spec && known_spec->privileged_namespace;
     known_spec = spec;
+    known_spec->privileged_namespace |= was_privileged;
     hosts.Forget();
     traces.Forget();
     namespace_labels = PrivilegedLabels(spec);
     spec_objects = *std::move(objects);
     drivers_planned = false;
     WantObjects();
-    marker.Want(spec, true);
+    marker.Want(spec, true, KeysBefore());
     taints.Want(spec.startup_taints);
     rollout.Want(spec, {effective.unreadable_drivers.begin(), effective.unreadable_drivers.end()},
                  PlaceOfDrivers(spec));
@@ -279,7 +272,7 @@ struct Operator::State {
     if (!known_spec) {
       std::vector<PolicyObject> before;
       for (const PolicyObject& policy : policies) before.push_back(AsItWas(policy));
-      known_spec = ComputeSpec(before).spec;
+      known_spec = ComputeSpec(before, {}, options.terms).spec;
       // It cannot be read as it is, but was in force once.
       const auto is_held = [](const PolicyObject& policy) {
         return HasFinalizer(policy, kFinalizer);
@@ -293,7 +286,7 @@ struct Operator::State {
     WantObjects();
     taints.Want({});
     if (!known_spec) return;
-    marker.Want(*known_spec, false);
+    marker.Want(*known_spec, false, KeysBefore());
     api::PenstockSpec without = *known_spec;
     without.drivers.clear();
     rollout.Want(without, {}, PlaceOfDrivers(without));
@@ -306,12 +299,23 @@ struct Operator::State {
     hosts.Want(agents.exists ? std::optional(agents.desired) : std::nullopt);
   }
 
+  /// Which nodes have had an agent; but their kind may never be served.
+  bool AwaitsReports() {
+    if (reports.synced()) return false;
+    const base::TimePoint now = api.executor().clock().Now();
+    if (!reports_awaited) reports_awaited = now;
+    const base::Duration left = *reports_awaited + kStarts - now;
+    if (left > 0s) work.After(kStatus, left);
+    return left > 0s;
+  }
+
   void WatchHosts() {
     if (!hosts.wanted()) return;
     if (!hosts.begun()) {
-      if (!ObjectsAreKnown()) return;
+      if (!ObjectsAreKnown() || AwaitsReports()) return;
       WantHosts();
-      auto objects = HostReleaseOf(*known_spec, options.installation);
+      auto objects = HostReleaseOf(*known_spec, options.installation,
+                                   reports.synced() ? reports.nodes() : std::set<std::string>());
       // What cannot be made of the spec was not made before.
       hosts.Begin(objects.ok() ? *std::move(objects) : std::vector<WantedObject>());
       WantObjects();
@@ -319,23 +323,17 @@ struct Operator::State {
     OwnedObjects& sets = owned[IndexOfSets()];
     const auto problem = work.problems().find(TaskOf(OwnedKinds()[IndexOfSets()]));
     const bool is_refused = problem != work.problems().end() && problem->second.lasting;
-    if (hosts.Look(FindSet(kHostReleaseName), is_refused)) {
-      holders = Holders();
+    const auto nodes = static_cast<std::int64_t>(marker.known());
+    if (hosts.Look(FindSet(kHostReleaseName), is_refused,
+                   marker.synced() ? std::optional(nodes) : std::nullopt)) {
+      holders = reports.Holders();
       sets.LetGo(std::string(kHostReleaseName));
       WantObjects();
-      if (!namespace_labels.empty()) work.Soon(kNamespace);
+      if (!namespace_labels.empty() || !labels.agrees()) work.Soon(kNamespace);
       namespace_labels.clear();
+      known_spec->privileged_namespace = false;
     }
     if (hosts.over() && sets.left().empty()) traces.TakeBack();
-  }
-
-  /// The nodes whose containers need the CDI specifications to start again (CleanSeen).
-  std::vector<std::string> Holders() const {
-    std::vector<std::string> names;
-    for (const std::string& name : reporting)
-      if (const auto report = reports->Find("", name); report && report->contains("held"))
-        names.push_back(name);
-    return names;
   }
 
   /// For the Event, after "its objects, and".
@@ -363,6 +361,17 @@ struct Operator::State {
     return policy;
   }
 
+  /// Of the labels and annotations that policies caused which are deleted now: the operator before
+  /// this one may have begun to take them back.
+  MarkKeys KeysBefore() const {
+    MarkKeys keys;
+    for (const PolicyObject& policy : policies)
+      if (HasFinalizer(policy, kFinalizer) && (IsDeleted(policy) || IsForeign(policy)))
+        if (const auto spec = ComputeSpec({AsItWas(policy)}, {}, options.terms).spec)
+          keys.Add(KeysOf(*spec));
+    return keys;
+  }
+
   void WantObjects() {
     for (const OwnedKind& kind : OwnedKinds()) WantObjectsOf(kind);
   }
@@ -386,7 +395,9 @@ struct Operator::State {
     objects.SetPolicies(UidsOfPolicies());
     if (kind.kind == kSetKind) {
       for (const auto& [name, set] : driver_sets) wanted.emplace(name, set);
-      objects.Want(std::move(wanted), [this](const Json& found) { return KeepsDriverSet(found); });
+      objects.Want(
+          std::move(wanted), [this](const Json& found) { return KeepsDriverSet(found); },
+          effective.owner ? effective.owner->uid : "");
     } else {
       objects.Want(std::move(wanted));
     }
@@ -435,7 +446,9 @@ struct Operator::State {
   }
 
   void LabelNamespace(const ReconcileLoop::Done& done) {
-    if (!computed) return done({});
+    // What an operator before this one has labelled stays while pods of ours are to start there.
+    const bool stays = namespace_labels.empty() && hosts.wanted() && !hosts.over();
+    if (!computed || stays) return done({});
     work.After(kNamespace, protocol::kube::kRereadInterval);
     labels.Reconcile(namespace_labels, [this, done](const Status& status) {
       StatusSoon();
@@ -458,13 +471,15 @@ struct Operator::State {
   /// nothing can be created any more.
   std::vector<std::string> Left(const std::string& key) const {
     std::vector<std::string> left;
-    const bool is_seen = std::ranges::any_of(policies, [&key](const PolicyObject& policy) {
+    const auto seen = std::ranges::find_if(policies, [&key](const PolicyObject& policy) {
       return (IsDeleted(policy) || IsForeign(policy)) && KeyOf(policy) == key;
     });
+    const bool is_seen = seen != policies.end();
     if (!computed || !is_seen || !effective.IsKnown())
       left.emplace_back("what it caused is not known yet");
+    const std::string uid = is_seen ? NameOf(*seen).uid : "";
     for (const OwnedObjects& objects : owned)
-      for (std::string& one : objects.left()) left.push_back(std::move(one));
+      for (std::string& one : objects.left(uid)) left.push_back(std::move(one));
     if (left.empty() && !ObjectsAreKnown()) left.emplace_back("objects that were not read yet");
     if (std::string of_hosts = hosts.left(); !of_hosts.empty()) left.push_back(std::move(of_hosts));
     if (!labels.agrees()) left.emplace_back("labels of the namespace");
@@ -500,7 +515,7 @@ struct Operator::State {
     }
     writer.ForgetOthers(keys);
     if (taken_back) work.After(kStatus, kAgain);
-    taints.SetReady(ReadyNodes());
+    taints.SetReady(reports.Ready(Known()));
   }
 
   void NotePass() {
@@ -577,7 +592,7 @@ struct Operator::State {
   }
 
   bool IsComplete() const {
-    return computed && marker.synced() && reports && reports->synced() && left_operands.synced();
+    return computed && marker.synced() && reports.synced() && left_operands.synced();
   }
 
   const PolicyOutcome* OutcomeOf(const PolicyObject& policy) const {
@@ -599,66 +614,8 @@ struct Operator::State {
     return outcome == nullptr ? PolicyState{} : StateOf(*outcome, reported, found);
   }
 
-  FleetState AllAccelerators() const {
-    std::vector<NodeMarker::DeviceNode> nodes = marker.nodes();
-    std::set<std::string> names;
-    for (const NodeMarker::DeviceNode& node : nodes) names.insert(node.name);
-    for (const auto& [vendor, of_vendor] : nodes_of)
-      for (const std::string& name : of_vendor)
-        if (auto node = marker.Find(name); node && names.insert(name).second)
-          nodes.push_back(*std::move(node));
-    return Count(Readiness(nodes));
-  }
-
-  std::vector<NodeReadiness> Readiness(const std::vector<NodeMarker::DeviceNode>& nodes) const {
-    std::vector<NodeReadiness> all;
-    const api::PenstockSpec spec = known_spec.value_or(api::PenstockSpec{});
-    const std::map<std::string, std::string> why_none = agent_troubles.WhyNone();
-    for (const NodeMarker::DeviceNode& node : nodes) {
-      const auto none = why_none.find(node.name);
-      const auto report = reports ? reports->Find("", node.name) : nullptr;
-      all.push_back(ReadinessOf(node.name, node.opted_out, report.get(), spec,
-                                none == why_none.end() ? "" : none->second));
-      if (node.host_driver && report != nullptr && LacksDriver(*report))
-        all.back().message +=
-            (all.back().message.empty() ? "" : "; ") +
-            WhatToDoAboutHostDriver(std::ranges::any_of(spec.drivers, &api::DriverSpec::enabled));
-    }
-    return all;
-  }
-
-  /// A report without its node counts for nothing.
-  VendorNodes NodesOf(const std::string& vendor) const {
-    std::vector<NodeMarker::DeviceNode> nodes;
-    if (const auto found = nodes_of.find(vendor); found != nodes_of.end())
-      for (const std::string& name : found->second)
-        if (auto node = marker.Find(name)) nodes.push_back(*std::move(node));
-    std::vector<NodeReadiness> readiness = Readiness(nodes);
-    VendorNodes of_vendor;
-    for (const NodeReadiness& node : readiness) {
-      if (node.state == "optedOut" || node.reason == kAgentNotReady) continue;
-      ++of_vendor.agents;
-      const auto report = reports->Find("", node.name);
-      if (report != nullptr && !DriverOnNode(*report, vendor).version.empty()) ++of_vendor.drivers;
-    }
-    of_vendor.fleet = Count(std::move(readiness));
-    return of_vendor;
-  }
-
-  /// Those on which pods can start, also where no label that is known here shows the devices that
-  /// an agent serves.
-  std::set<std::string> ReadyNodes() const {
-    std::set<std::string> ready, others = reporting;
-    for (NodeReadiness& node : Readiness(marker.nodes())) {
-      others.erase(node.name);
-      if (node.state == "ready") ready.insert(std::move(node.name));
-    }
-    const api::PenstockSpec spec = known_spec.value_or(api::PenstockSpec{});
-    for (const std::string& name : others)
-      if (ReadinessOf(name, false, reports->Find("", name).get(), spec, "").state == "ready")
-        ready.insert(name);
-    return ready;
-  }
+  /// What nodes are judged by.
+  api::PenstockSpec Known() const { return known_spec.value_or(api::PenstockSpec{}); }
 
   AgentsState Agents() const {
     AgentsState agents = AgentsOf(FindSet(kAgentName));
@@ -679,18 +636,17 @@ struct Operator::State {
     ClusterFacts facts;
     facts.namespace_name = options.installation.namespace_name;
     facts.agents = Agents();
-    facts.fleet = Count(Readiness(marker.nodes()));
-    const bool are_others =
-        std::ranges::any_of(nodes_of, [](const auto& one) { return !one.second.empty(); });
-    facts.all_accelerators = are_others ? AllAccelerators() : facts.fleet;
+    const api::PenstockSpec spec = Known();
+    facts.fleet = reports.Labelled(spec);
+    facts.all_accelerators = reports.has_devices() ? reports.All(spec) : facts.fleet;
     for (const PolicyObject& policy : policies)
       if (const std::string& vendor = policy.kind->vendor;
           !vendor.empty() && !facts.vendors.contains(vendor))
-        facts.vendors[vendor] = NodesOf(vendor);
+        facts.vendors[vendor] = reports.OfVendor(vendor, spec);
     facts.drivers = rollout.plan().drivers;
     facts.reports_expected =
         !known_spec || known_spec->node.cluster.node_state != api::Switch::kOff;
-    facts.reports = reports ? static_cast<std::int64_t>(reports->size()) : 0;
+    facts.reports = static_cast<std::int64_t>(reports.size());
     facts.complete = IsComplete();
     facts.written = effective.IsKnown() && invalid.empty() && drivers_planned && ObjectsAgree();
     facts.generations_written =
@@ -788,7 +744,7 @@ struct Operator::State {
                                                           [](const api::DriverSpec& driver) {
                                                             return driver.upgrade.automatic;
                                                           }),
-                .fleet = AllAccelerators(),
+                .fleet = reports.All(Known()),
                 .agents = Agents(),
                 .problems = Problems().size()};
     if (passes.last_ready) now.passes.succeeded = api.executor().clock().Wall();
@@ -807,6 +763,7 @@ struct Operator::State {
   std::map<std::string, std::string> namespace_labels;
   std::string invalid;  // why the spec makes no objects
   bool computed = false;
+  bool confirmed = false;  // nothing is wanted: no watch lags
   std::vector<WantedObject> spec_objects;
   std::map<std::string, Json> driver_sets;
   bool drivers_planned = false;              // as they are wanted now
@@ -817,15 +774,15 @@ struct Operator::State {
   ReconcileLoop work;
   std::optional<Definitions> definitions;
   PolicyWatch watch;
-  std::optional<Informer> reports;
-  std::set<std::string> reporting;                        // nodes of which there is a report
-  std::map<std::string, std::set<std::string>> nodes_of;  // those of a vendor's devices
   NodeMarker marker;
   DriverRollout rollout;
   StartupTaints taints;
   PodTroubles agent_troubles;
-  std::vector<std::string> holders;                // as `hosts` ended
+  NodeReports reports;
+  std::vector<std::string> holders;                // as `hosts` ended: their containers need the
+                                                   // CDI specifications to start again (CleanSeen)
   HostRelease hosts;                               // while nothing is wanted
+  std::optional<base::TimePoint> reports_awaited;  // ... and it is not known where agents were
   AgentTraces traces;                              // ... and then
   std::optional<base::TimePoint> agents_since;     // not all agents are as wanted
   std::optional<base::TimePoint> undecided_since;  // not computed, because of problems

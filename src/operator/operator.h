@@ -24,6 +24,7 @@ class Operator {
   struct Options {
     Installation installation;
     AgentRights agent_rights = {};
+    api::ConfigTerms terms = {};  ///< of the vendors, for reading policies
     bool apply_definitions = true;
     std::string host;  ///< this process, in Events
   };

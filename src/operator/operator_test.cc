@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/testing/manual_executor.h"
-#include "operator/embedded_files.h"
 #include "operator/json_values.h"
+#include "operator/testing/definitions.h"
 #include "protocol/kube/fake/fake_api.h"
 
 namespace penstock::cluster {
@@ -41,6 +41,7 @@ constexpr char kStart[] = "2026-01-01T00:00:00.000Z";
 constexpr char kDriver[] = "nvidia.com/gpu.deploy.driver";
 constexpr char kPresent[] = "nvidia.com/gpu.present";
 
+const json kLabelsNamespace = {{"spec", {{"psa", {{"enabled", true}}}}}};
 /// Of a DaemonSet with a pod that does not end.
 const json kWaitsForPods = {{"metadata", {{"finalizers", {"foregroundDeletion"}}}}};
 
@@ -62,19 +63,6 @@ class OperatorTest : public testing::Test {
                {"spec", {{"driver", {{"enabled", true}}}}}});
   }
 
-  /// The server establishes what was applied, as it does within a second.
-  void Establish(const char* established = "True") {
-    const auto definitions = EmbeddedObjects("CustomResourceDefinition");
-    ASSERT_TRUE(definitions.ok());
-    for (const json& one : *definitions) {
-      const std::string path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" +
-                               TextAt(one, "/metadata/name");
-      ASSERT_NE(api_.Find(path), nullptr) << path;
-      api_.Merge(path, {{"status",
-                         {{"conditions", {{{"type", "Established"}, {"status", established}}}}}}});
-    }
-  }
-
   void Start() {
     operator_ = std::make_unique<Operator>(
         api_, Operator::Options{.installation = {.namespace_name = "gpu-operator",
@@ -82,7 +70,7 @@ class OperatorTest : public testing::Test {
                                 .host = "pod-1"});
     operator_->Start();
     executor_.Advance(1s);
-    Establish();
+    Establish(api_);
     executor_.Advance(5s);
   }
 
@@ -98,12 +86,12 @@ class OperatorTest : public testing::Test {
     executor_.Advance(3s);
   }
 
-  /// Of the two pods that take back what agents left, so many have done it.
-  void ReleaseHosts(int ready) {
+  /// Of the pods that take back what agents left, so many have done it.
+  void ReleaseHosts(int ready, int pods = 2) {
     api_.Merge(kRelease, {{"status",
                            {{"observedGeneration", 1000},
-                            {"desiredNumberScheduled", 2},
-                            {"updatedNumberScheduled", 2},
+                            {"desiredNumberScheduled", pods},
+                            {"updatedNumberScheduled", pods},
                             {"numberReady", ready}}}});
   }
   void DeletePolicy() {
@@ -175,6 +163,10 @@ class OperatorTest : public testing::Test {
               {"name", "cluster-policy"},
               {"uid", uid},
               {"controller", true}}}}}}});
+  }
+  std::string NamespaceLabel() {
+    return TextAt(At("/api/v1/namespaces/gpu-operator"),
+                  "/metadata/labels/pod-security.kubernetes.io~1enforce");
   }
   std::string Label(const std::string& node, const std::string& key) {
     return At("/api/v1/nodes/" + node)["metadata"]["labels"].value(key, "(none)");
@@ -296,6 +288,52 @@ TEST_F(OperatorTest, ALabelThatAPolicyNoLongerNamesGoesAtOnce) {
   EXPECT_EQ(Label("n1", "example.com/tier"), "1");
   put(json::object());
   EXPECT_EQ(Label("n1", "example.com/tier"), "(none)");
+}
+
+class RemovedLabelsTest : public OperatorTest {
+ protected:
+  void PutNative(const std::string& path, const std::string& label) {
+    Put(path, {{"apiVersion", "penstock.io/v1alpha1"},
+               {"kind", "Penstock"},
+               {"spec", {{"nodeLabels", {{"labels", {{label, "true"}}}}}}}});
+  }
+  void Delete(const std::string& path) {
+    api_.Merge(path, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+    executor_.Advance(3s);
+  }
+  /// While n1 cannot be written.
+  void DeleteBeforeARestart(const std::string& path) {
+    api_.Fail({.status = 500, .times = -1, .method = "PATCH", .path = kNode});
+    Delete(path);
+    operator_.reset();
+    api_.Heal();
+    Start();
+    executor_.Advance(30s);
+  }
+};
+
+TEST_F(RemovedLabelsTest, AnOperatorThatStartsRemovesThoseOfADeletedPolicy) {
+  PutPolicy();
+  PutNative(kNative, "example.com/x");
+  Start();
+  ASSERT_EQ(Label("n1", "example.com/x"), "true");
+  DeleteBeforeARestart(kNative);
+  EXPECT_EQ(Label("n1", "example.com/x"), "(none)");
+  EXPECT_EQ(Label("n1", kPresent), "true");
+  EXPECT_THAT(ListAt(At(kNative), "/metadata/finalizers"), IsEmpty());
+}
+
+TEST_F(RemovedLabelsTest, AnOperatorThatStartsRemovesThoseOfAllDeletedPolicies) {
+  const std::string next = "/apis/penstock.io/v1alpha1/penstocks/that-follows";
+  PutNative(kNative, "example.com/x");
+  PutNative(next, "example.com/y");
+  Start();
+  api_.Fail({.status = 500, .times = -1, .method = "PATCH", .path = kSet});
+  Delete(kNative);
+  ASSERT_EQ(Label("n1", "example.com/y"), "true");
+  DeleteBeforeARestart(next);
+  EXPECT_EQ(Label("n1", "example.com/x"), "(none)");
+  EXPECT_EQ(Label("n1", "example.com/y"), "(none)");
 }
 
 TEST_F(OperatorTest, ANodeThatOptsOutBesideAWriteLosesItsLabels) {
@@ -887,7 +925,7 @@ TEST_F(OperatorTest, AMissingRuleStaysSaidWhileAnotherOperatorStarts) {
   executor_.Advance(2min);
   ASSERT_THAT(TextAt(Condition("Error"), "/message"), HasSubstr("missing RBAC rule"));
   const json before = At(kPolicy)["status"];
-  Establish("False");  // as of definitions that are being upgraded
+  Establish(api_, "False");  // as of definitions that are being upgraded
   Start();
   for (int i = 0; i < 120; ++i) {
     executor_.Advance(1s);
@@ -1035,6 +1073,106 @@ TEST_F(OperatorTest, WhatAgentsLeftOnHostsIsTakenBackByPodsBeforeAPolicyGoes) {
                              EndsWith("and what agents wrote to 2 nodes (n1, n2), and what "
                                       "agents left on the hosts of 2 of 2 nodes, but for the CDI "
                                       "specifications of 1 node (n1), whose devices are held"))));
+}
+
+TEST_F(OperatorTest, NothingIsTakenBackBecauseTheWatchOfThePolicyThatFollowsLags) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  api_.Fail({.status = 503,
+             .times = -1,
+             .method = "WATCH",
+             .path = "/apis/penstock.io/v1alpha1/penstocks"});
+  api_.Disconnect();
+  executor_.Advance(20s);
+  Put(kNative, {{"apiVersion", "penstock.io/v1alpha1"}, {"kind", "Penstock"}});
+  DeletePolicy();
+  executor_.Advance(10s);
+  EXPECT_TRUE(TextAt(At(kSet), "/metadata/deletionTimestamp").empty());
+  EXPECT_EQ(api_.Find(kRelease), nullptr);
+  EXPECT_TRUE(IsHeld());
+  api_.Heal();
+  executor_.Advance(2min);
+  EXPECT_FALSE(IsHeld());
+  EXPECT_TRUE(TextAt(At(kSet), "/metadata/deletionTimestamp").empty());
+  EXPECT_EQ(api_.Find(kRelease), nullptr);
+}
+
+TEST_F(OperatorTest, PodsThatTakeBackMayRunAlsoWhereThePolicyThatLabelledTheNamespaceWentFirst) {
+  PutPolicy();
+  api_.Merge(kPolicy, kLabelsNamespace);
+  Put(kNative, {{"apiVersion", "penstock.io/v1alpha1"}, {"kind", "Penstock"}});
+  Start();
+  RunAgents();
+  EXPECT_EQ(NamespaceLabel(), "privileged");
+  DeletePolicy();
+  executor_.Advance(10s);
+  ASSERT_FALSE(IsHeld());
+  api_.Remove(kPolicy);
+  EXPECT_EQ(NamespaceLabel(), "") << "the policies in force do not ask for it";
+  api_.Merge(kNative, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
+  executor_.Advance(3s);
+  ASSERT_NE(api_.Find(kRelease), nullptr);
+  EXPECT_EQ(NamespaceLabel(), "privileged");
+  operator_.reset();
+  Start();
+  ASSERT_NE(api_.Find(kRelease), nullptr);
+  EXPECT_EQ(NamespaceLabel(), "privileged") << "no policy says any more that it was asked for";
+  ReleaseHosts(2);
+  executor_.Advance(12s);
+  EXPECT_EQ(NamespaceLabel(), "");
+  EXPECT_THAT(At(kNative)["metadata"].value("finalizers", json::array()), IsEmpty());
+}
+
+TEST_F(OperatorTest, TheNamespaceIsLabelledNoMoreForPoliciesThatCameAfterEverythingWasTakenBack) {
+  PutPolicy();
+  api_.Merge(kPolicy, kLabelsNamespace);
+  Start();
+  DeletePolicy();
+  executor_.Advance(3s);
+  EXPECT_EQ(NamespaceLabel(), "privileged");
+  ReleaseHosts(2);
+  executor_.Advance(12s);
+  ASSERT_FALSE(IsHeld());
+  api_.Remove(kPolicy);
+  PutPolicy();
+  executor_.Advance(10s);
+  DeletePolicy();
+  executor_.Advance(3s);
+  ASSERT_NE(api_.Find(kRelease), nullptr);
+  EXPECT_EQ(NamespaceLabel(), "");
+}
+
+TEST_F(OperatorTest, ANodeThatLeavesTheClusterWhileHostsAreTakenBackHoldsNoPolicy) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  DeletePolicy();
+  executor_.Advance(3s);
+  ReleaseHosts(1, 1);
+  executor_.Advance(3s);
+  EXPECT_TRUE(IsHeld()) << "the other node is there";
+  api_.Remove("/api/v1/nodes/n2");
+  executor_.Advance(12s);
+  EXPECT_FALSE(IsHeld());
+  EXPECT_THAT(Events(), Contains(AllOf(testing::StartsWith("Normal TakenBack"),
+                                       EndsWith("the hosts of 1 of 1 nodes"))));
+}
+
+TEST_F(OperatorTest, AKindThatIsNotServedAnyMoreHoldsTheLastPolicyOnlyForAWhile) {
+  PutPolicy();
+  Start();
+  RunAgents();
+  api_.NotInstalled("/apis/penstock.io/v1alpha1/penstocks");
+  DeletePolicy();
+  executor_.Advance(30s);
+  EXPECT_TRUE(TextAt(At(kSet), "/metadata/deletionTimestamp").empty())
+      << "a server that starts does not serve all kinds at first";
+  executor_.Advance(2min);
+  ASSERT_NE(api_.Find(kRelease), nullptr);
+  ReleaseHosts(2);
+  executor_.Advance(12s);
+  EXPECT_FALSE(IsHeld());
 }
 
 TEST_F(OperatorTest, ANodeThatDoesNotRespondHoldsAPolicyForAMinuteAndIsNamed) {
@@ -1269,7 +1407,7 @@ TEST_F(OperatorTest, AnApiServerThatDiesWhileAgentsStartIsLivedThrough) {
                                 .host = "pod-1"});
     operator_->Start();
     executor_.Advance(1s);
-    Establish();
+    Establish(api_);
     executor_.Advance(5s);
     PutPolicy();
     api_.SetLateAnswers(10ms);

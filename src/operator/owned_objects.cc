@@ -135,6 +135,13 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     return !keep || found == nullptr || !keep(*found);
   }
 
+  /// Whether an object that is kept would go with a policy that is not the owner any more.
+  bool IsToBeReleased(const std::string& name) const {
+    if (owner.empty() || wanted.contains(name) || IsExcess(name) || IsGoing(name)) return false;
+    const std::string controller = ControllerOf(*Found(name));
+    return !controller.empty() && controller != owner;
+  }
+
   /// After writes that another program took back.
   bool Waits(const std::string& name, const Json& object) const {
     const auto until = repeated.WaitsUntil(name, HashOf(object), Now());
@@ -161,9 +168,11 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
       if (!Agrees(name, object) && !Echoes(name, HashIn(object)) && !IsGoing(name) &&
           !IsTaken(name) && !Waits(name, object))
         todo.push_back(name);
-    for (const std::string& name : names)
+    for (const std::string& name : names) {
       if ((IsOverdue(name) || (IsExcess(name) && !IsGoing(name))) && !Echoes(name, ""))
         todo.push_back(name);
+      if (IsToBeReleased(name) && !Echoes(name, HashIn(*Found(name)))) todo.push_back(name);
+    }
     Next();
   }
 
@@ -171,8 +180,8 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     if (todo.empty()) return End();
     const std::string name = std::exchange(todo.back(), {});
     todo.pop_back();
-    if (!wanted.contains(name) || IsOverdue(name))
-      return names.contains(name) ? Delete(name) : Next();
+    if (IsToBeReleased(name)) return Release(name);
+    if (IsExcess(name) || IsOverdue(name)) return names.contains(name) ? Delete(name) : Next();
     if (kind.leaves_others && Found(name) == nullptr) return Look(name);
     Write(name);
   }
@@ -223,6 +232,24 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
            }));
   }
 
+  /// Its pods are not replaced by that. Once it is wanted again, it is written with its owner.
+  void Release(const std::string& name) {
+    ++writes;
+    api.Do(protocol::kube::Patch(kind.resource, space, name, protocol::kube::kMergePatch,
+                                 ReleaseOf(*Found(name)), kManager),
+           base::IfAlive(this, [name](State& self, const Result<ApiResponse>& answer) {
+             const auto object = protocol::kube::Parse(answer);
+             if (object.ok()) {
+               base::Log(base::kInfo, "object released from its policy",
+                         {{"kind", self.kind.kind}, {"name", name}});
+               self.Expect(name, *object);
+             } else {
+               self.Failed(name, object.error());
+             }
+             self.Next();
+           }));
+  }
+
   /// What is wanted may have changed while it was looked for. `seen`: the version that was found to
   /// be ours; the server refuses if it is another by now. Where there was none, fields that someone
   /// has written meanwhile are not taken from them. Empty: whatever is there is ours.
@@ -249,10 +276,15 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
     // Without a watch it is not known whether anything was taken back.
     if (const auto want = wanted.find(name); want != wanted.end() && watches)
       repeated.Wrote(name, HashOf(want->second), Now());
-    const auto found = Found(name);
-    if (found == nullptr || VersionIn(*found) != VersionIn(*object))
-      echoes[name] = {VersionIn(*object), HashIn(*object), Now()};
+    Expect(name, *object);
     Next();
+  }
+
+  /// That the watch delivers it.
+  void Expect(const std::string& name, const Json& object) {
+    const auto found = Found(name);
+    if (found == nullptr || VersionIn(*found) != VersionIn(object))
+      echoes[name] = {VersionIn(object), HashIn(object), Now()};
   }
 
   /// Pods of a DaemonSet go first, so that no agent runs after what it uses is gone; but those that
@@ -323,16 +355,22 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
 
   bool IsKnown() const { return informer && informer->synced() && decided; }
 
-  std::vector<std::string> Left() const {
+  std::vector<std::string> Left(const std::string& policy = "") const {
     std::vector<std::string> left;
     if (!IsKnown() || IsMissing()) return left;
     for (const std::string& name : names) {
       const auto want = wanted.find(name);
-      if (want != wanted.end() ? !Agrees(name, want->second)
-                               : IsExcess(name) && !CountsAsGone(name))
-        left.push_back(kind.kind + " " + name);
+      const bool differs = want != wanted.end() ? !Agrees(name, want->second)
+                                                : IsExcess(name) && !CountsAsGone(name);
+      if (differs || GoesWith(name, policy)) left.push_back(kind.kind + " " + name);
     }
     return left;
+  }
+
+  /// Whether it would be deleted because the policy is.
+  bool GoesWith(const std::string& name, const std::string& policy) const {
+    const auto found = policy.empty() ? nullptr : Found(name);
+    return found != nullptr && !IsGoing(name) && ControllerOf(*found) == policy;
   }
 
   bool CountsAsGone(const std::string& name) const {
@@ -371,6 +409,7 @@ struct OwnedObjects::State : std::enable_shared_from_this<State> {
   bool decided = false;  // before it is known what is wanted, nothing is in excess
   std::map<std::string, Json> wanted;
   std::function<bool(const Json&)> keep;  // what is not wanted, and stays
+  std::string owner;                      // uid of the policy that what is kept may go with
   std::set<std::string> names;            // of all objects there are
   std::map<std::string, Echo> echoes;
   std::map<std::string, Json> accepted;  // content after our last write
@@ -395,11 +434,12 @@ OwnedObjects::~OwnedObjects() = default;
 void OwnedObjects::Start() { state_->Start(); }
 bool OwnedObjects::started() const { return state_->informer.has_value(); }
 bool OwnedObjects::missing() const { return state_->IsMissing(); }
-void OwnedObjects::Want(std::map<std::string, Json> objects,
-                        std::function<bool(const Json&)> keep) {
+void OwnedObjects::Want(std::map<std::string, Json> objects, std::function<bool(const Json&)> keep,
+                        std::string owner) {
   state_->decided = true;
   state_->wanted = std::move(objects);
   state_->keep = std::move(keep);
+  state_->owner = std::move(owner);
   std::erase_if(state_->taken, [&wanted = state_->wanted](const auto& one) {
     return !wanted.contains(one.first);
   });
@@ -413,7 +453,9 @@ void OwnedObjects::Reconcile(std::function<void(Status)> done) {
 }
 bool OwnedObjects::agrees() const { return state_->AllAgrees(); }
 bool OwnedObjects::known() const { return state_->IsKnown(); }
-std::vector<std::string> OwnedObjects::left() const { return state_->Left(); }
+std::vector<std::string> OwnedObjects::left(const std::string& policy) const {
+  return state_->Left(policy);
+}
 const Json* OwnedObjects::Find(const std::string& name) const {
   return state_->Found(name).get();  // the informer keeps it
 }

@@ -32,9 +32,10 @@ class OwnedObjects {
   bool missing() const;  ///< the cluster does not have the kind, which it need not have
 
   /// Sets the objects that are wanted, by name; Reconcile then does the rest. `keep`: whether an
-  /// object that is not wanted stays as it is; empty: none does.
+  /// object that is not wanted stays as it is; empty: none does. `owner`: the uid of the policy
+  /// that owns what is wanted; what is kept does not go with another one. Empty: there is none.
   void Want(std::map<std::string, nlohmann::json> objects,
-            std::function<bool(const nlohmann::json& object)> keep = {});
+            std::function<bool(const nlohmann::json& object)> keep = {}, std::string owner = {});
 
   /// A DaemonSet that is not wanted then goes without its pods: nodes that do not respond would
   /// hold it. It also does after a minute, unless it is that of a driver.
@@ -56,8 +57,8 @@ class OwnedObjects {
   bool known() const;
   /// The kinds and names of the objects that are there and not as wanted; empty before everything
   /// was read. What is not written because someone else has an object of the name is not among
-  /// them.
-  std::vector<std::string> left() const;
+  /// them. `policy`: the uid of one that is to go; what would go with it is among them.
+  std::vector<std::string> left(const std::string& policy = {}) const;
 
   /// As last seen, or null.
   const nlohmann::json* Find(const std::string& name) const;

@@ -16,13 +16,6 @@
 
 namespace penstock::cluster {
 
-/// The nodes with devices of one vendor, as their agents report them.
-struct VendorNodes {
-  FleetState fleet;
-  std::size_t agents = 0;   ///< whose agents are ready
-  std::size_t drivers = 0;  ///< whose devices have a driver
-};
-
 /// What the operator knows of the cluster.
 struct ClusterFacts {
   std::string namespace_name;

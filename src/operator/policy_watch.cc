@@ -124,6 +124,52 @@ struct PolicyWatch::State : std::enable_shared_from_this<State> {
 
   base::TimePoint Now() const { return api.executor().clock().Now(); }
 
+  using Done = std::function<void(const Status&)>;
+
+  /// From the kind of this number on, one after another.
+  void Confirm(std::size_t number, const Done& done) {
+    const std::vector<const PolicyKind*> kinds = AllKinds();
+    while (number < kinds.size() &&
+           (!kinds[number]->not_served.empty() || absent.contains(kinds[number])))
+      ++number;
+    if (number == kinds.size()) return done({});
+    const PolicyKind& kind = *kinds[number];
+    const protocol::kube::Resource resource{kind.group, kind.version, kind.plural};
+    api.Do({.path = resource.Path(kind.namespaced ? space : ""),
+            .query = {{"limit", std::to_string(kMostPolicies)}},
+            .accept = std::string(protocol::kube::kMetadataOfLists)},
+           base::IfAlive(this, [&kind, number, done](State& self, const auto& answer) {
+             const auto list = protocol::kube::Parse(answer);
+             if (!list.ok() && list.error().code() == Code::kNotFound)
+               return self.ConfirmWithout(kind, number, done);
+             if (!list.ok()) return done(list.error());
+             self.missing_since.erase(&kind);
+             for (const Json& one : ListAt(*list, "/items"))
+               if (std::string key = self.KeyOfUnknown(kind, one); !key.empty())
+                 return done(Error(Code::kUnavailable,
+                                   key + " is not known yet: what the policies want is not "
+                                         "decided until the watch of its kind has shown it"));
+             self.Confirm(number + 1, done);
+           }));
+  }
+
+  /// Of a kind that is not served for long enough there are no objects.
+  void ConfirmWithout(const PolicyKind& kind, std::size_t number, const Done& done) {
+    const auto since = missing_since.emplace(&kind, Now()).first->second;
+    if (Now() - since >= kServed) return Confirm(number + 1, done);
+    done(Error(Code::kUnavailable, kind.plural + "." + kind.group + " are not served"));
+  }
+
+  /// Empty: it is known.
+  std::string KeyOfUnknown(const PolicyKind& kind, const Json& listed) const {
+    std::string key =
+        KeyOf(kind, TextAt(listed, "/metadata/namespace"), TextAt(listed, "/metadata/name"));
+    const auto known = policies.find(key);
+    const bool same = known != policies.end() && TextAt(known->second.object, "/metadata/uid") ==
+                                                     TextAt(listed, "/metadata/uid");
+    return same ? "" : key;
+  }
+
   bool Knows(const PolicyKind& kind) const {
     const auto found = informers.find(&kind);
     if (found == informers.end()) return false;
@@ -143,7 +189,8 @@ struct PolicyWatch::State : std::enable_shared_from_this<State> {
   std::map<const PolicyKind*, std::unique_ptr<Informer>> informers;
   std::set<const PolicyKind*> listed_later;
   std::map<const PolicyKind*, base::TimePoint> unserved_since;
-  std::set<const PolicyKind*> absent;  // for long enough
+  std::set<const PolicyKind*> absent;                          // for long enough
+  std::map<const PolicyKind*, base::TimePoint> missing_since;  // when it was to be confirmed
 };
 
 PolicyWatch::PolicyWatch(protocol::kube::Api& api, std::string namespace_name, Callbacks callbacks)
@@ -155,6 +202,10 @@ void PolicyWatch::Start(const std::string& definition) {
   for (const PolicyKind* kind : AllKinds())
     if (definition == kind->plural + "." + kind->group && !state_->informers.contains(kind))
       state_->Start(*kind);
+}
+
+void PolicyWatch::Confirm(std::function<void(const base::Status& all_are_known)> done) {
+  state_->Confirm(0, std::move(done));
 }
 
 bool PolicyWatch::synced() const {

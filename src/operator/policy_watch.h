@@ -32,6 +32,10 @@ class PolicyWatch {
   /// a minute, has none.
   bool synced() const;
   std::vector<PolicyObject> policies() const;
+  /// Reads the names of all policies that take effect once more, from the server's own store, and
+  /// calls `done`: kUnavailable where one of them is not known yet, since the watch of its kind
+  /// lags (each has its own, which begins again by itself after a break), or the error of reading.
+  void Confirm(std::function<void(const base::Status& all_are_known)> done);
   /// By its key (KeyOf); null if there is none. Valid until the next change.
   const PolicyObject* Find(const std::string& key) const;
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/allocators.h"
 #include "base/core/printable.h"
 #include "base/core/strings.h"
 
@@ -131,17 +132,13 @@ ConditionReport LayoutApplied(const api::LayoutReport& layout) {
           .message = DescribeLayout(layout)};
 }
 
-const AllocatorReport* FindAllocator(const Report& report, std::string_view name) {
-  const auto found = std::ranges::find(report.allocators, name, &AllocatorReport::name);
-  return found == report.allocators.end() ? nullptr : &*found;
-}
-
-ConditionReport KubeletAllocatorCondition(const AllocatorReport& allocator) {
-  if (allocator.state == "open")
-    return {.type = "KubeletDoor", .status = true, .reason = "Open", .message = allocator.reason};
-  return {.type = "KubeletDoor",
-          .status = false,
-          .reason = allocator.state == "stepped-back" ? "SteppedBack" : "Waiting",
+ConditionReport AllocatorOpen(std::string_view type, const AllocatorReport& allocator) {
+  const bool open = allocator.state == "open";
+  return {.type = std::string(type),
+          .status = open,
+          .reason = open                                ? "Open"
+                    : allocator.state == "stepped-back" ? "SteppedBack"
+                                                        : "Waiting",
           .message = allocator.reason};
 }
 
@@ -190,7 +187,7 @@ ConditionReport AcceleratorsReady(const std::vector<api::ValidationStep>& steps)
 ConditionReport Ready(const Report& report, const ConditionReport& driver) {
   ConditionReport condition{.type = "Ready", .status = false};
   const auto is_open = [&report](const std::string& name) {
-    const AllocatorReport* allocator = FindAllocator(report, name);
+    const AllocatorReport* allocator = api::AllocatorIn(report, name);
     return allocator != nullptr && allocator->state == "open";
   };
   const auto usable = [](const DeviceReport& device) {
@@ -234,9 +231,10 @@ std::vector<ConditionReport> ConditionsOf(const Report& report) {
   std::vector<ConditionReport> conditions = {Ready(report, driver), driver, DevicesHealthy(report),
                                              ConfigurationApplied(report)};
   if (!report.layout.name.empty()) conditions.push_back(LayoutApplied(report.layout));
-  if (const AllocatorReport* kubelet = FindAllocator(report, "kubelet");
-      kubelet != nullptr && kubelet->state != "closed")
-    conditions.push_back(KubeletAllocatorCondition(*kubelet));
+  for (const AllocatorReport& allocator : report.allocators)
+    if (const std::string_view type = api::FindAllocator(allocator.name).condition;
+        !type.empty() && allocator.state != "closed")
+      conditions.push_back(AllocatorOpen(type, allocator));
   if (std::ranges::any_of(report.servers,
                           [](const auto& server) { return server.state != "ending"; }))
     conditions.push_back(SharingReady(report));

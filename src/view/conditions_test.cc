@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/allocators.h"
 #include "base/core/printable.h"
 
 namespace penstock::view {
@@ -45,6 +46,20 @@ TEST(Conditions, AreAllTrueWhereAllIsWell) {
   for (const char* type :
        {"Ready", "DriverReady", "DevicesHealthy", "ConfigurationApplied", "KubeletDoor"})
     EXPECT_TRUE(Of(Sample(), type).status) << type;
+}
+
+TEST(Conditions, AnAllocatorHasTheOneOfItsRowUnlessItIsClosed) {
+  for (const api::Allocator& row : api::Allocators())
+    for (const std::string state : {"open", "waiting", "closed"}) {
+      api::Report report = Sample();
+      report.allocators.clear();
+      const std::size_t others = ConditionsOf(report).size();
+      report.allocators = {{.name = std::string(row.name), .state = state}};
+      const bool expected = !row.condition.empty() && state != "closed";
+      EXPECT_EQ(ConditionsOf(report).size(), others + (expected ? 1 : 0)) << row.name << state;
+      if (!expected) continue;
+      EXPECT_EQ(Of(report, std::string(row.condition)).status, state == "open") << row.name;
+    }
 }
 
 TEST(Conditions, OneBadDeviceOfManyIsReportedAndLeavesTheNodeReady) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/allocators.h"
 #include "base/core/printable.h"
 #include "base/core/strings.h"
 #include "view/conditions.h"
@@ -104,16 +105,18 @@ void ReportEvents::Devices(const Report& now, std::vector<NodeEvent>& events) {
 
 void ReportEvents::Allocators(const Report& now, std::vector<NodeEvent>& events) {
   for (const api::AllocatorReport& allocator : now.allocators) {
-    if (allocator.state != "open" && allocator.state != "stepped-back") continue;
+    const api::Allocator& row = api::FindAllocator(allocator.name);
+    if (row.condition.empty() || (allocator.state != "open" && allocator.state != "stepped-back"))
+      continue;
     const auto [known, added] = allocators_.try_emplace(allocator.name, "open");
     if (known->second == allocator.state) continue;
     known->second = allocator.state;
     if (allocator.state == "stepped-back") {
       events.push_back({true, "OtherPluginServes", Cut("waiting: " + allocator.reason)});
     } else {
-      events.push_back(
-          {false, "KubeletDoorOpen",
-           "this agent now serves the kubelet: " + base::Join(allocator.resources, ", ")});
+      events.push_back({false, std::string(row.condition) + "Open",
+                        "this agent now serves " + std::string(row.in_words) + ": " +
+                            base::Join(allocator.resources, ", ")});
     }
   }
 }

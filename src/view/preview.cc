@@ -42,7 +42,7 @@ std::vector<std::string> HoldersOf(const std::set<std::string>& slots,
 }
 
 void AddResources(const Preview& before, const Preview& after, const node::ledger::Snapshot& ledger,
-                  api::Effect effect, api::Plan& plan) {
+                  api::Effect effect, api::ConfigPreview& preview) {
   const auto old_offers = ByName(before.offers), new_offers = ByName(after.offers);
   std::set<OfferName> names;
   for (const auto& [name, offer] : old_offers) names.insert(name);
@@ -55,7 +55,7 @@ void AddResources(const Preview& before, const Preview& after, const node::ledge
       if (const auto still = has.find(id);
           still == has.end() || still->second.sharing != shape.sharing)
         lost.insert(id);
-    plan.resources.push_back(
+    preview.resources.push_back(
         {name.first, name.second, had.size(), has.size(), effect, HoldersOf(lost, ledger)});
   }
 }
@@ -91,13 +91,14 @@ std::optional<std::string> ValueOf(const node::label::LabelSet& labels, const st
   return found == labels.end() ? std::nullopt : std::optional(found->second);
 }
 
-void AddLabels(const Preview& before, const Preview& after, api::Effect effect, api::Plan& plan) {
+void AddLabels(const Preview& before, const Preview& after, api::Effect effect,
+               api::ConfigPreview& preview) {
   std::set<std::string> keys;
   for (const auto& [key, value] : before.labels) keys.insert(key);
   for (const auto& [key, value] : after.labels) keys.insert(key);
   for (const std::string& key : keys) {
     auto was = ValueOf(before.labels, key), will = ValueOf(after.labels, key);
-    if (was != will) plan.labels.push_back({key, std::move(was), std::move(will), effect});
+    if (was != will) preview.labels.push_back({key, std::move(was), std::move(will), effect});
   }
 }
 
@@ -136,21 +137,22 @@ Preview MakePreview(const api::NodeConfig& config, const PreviewNode& node) {
 }
 
 void AddDifference(const Preview& before, const Preview& after,
-                   const node::ledger::Snapshot& ledger, api::Effect effect, api::Plan& plan) {
-  AddResources(before, after, ledger, effect, plan);
-  AddLabels(before, after, effect, plan);
+                   const node::ledger::Snapshot& ledger, api::Effect effect,
+                   api::ConfigPreview& preview) {
+  AddResources(before, after, ledger, effect, preview);
+  AddLabels(before, after, effect, preview);
 }
 
-api::Plan MakePlan(const api::NodeConfig& now, const api::NodeConfig& at_once,
-                   const api::NodeConfig& after_restart, const PreviewNode& node) {
-  api::Plan plan{.changes = api::Changes(now, after_restart)};
+api::ConfigPreview PreviewConfig(const api::NodeConfig& now, const api::NodeConfig& at_once,
+                                 const api::NodeConfig& after_restart, const PreviewNode& node) {
+  api::ConfigPreview preview{.changes = api::Changes(now, after_restart)};
   const Preview first = MakePreview(now, node), second = MakePreview(at_once, node),
                 last = MakePreview(after_restart, node);
-  AddDifference(first, second, node.ledger, api::Effect::kNow, plan);
-  AddDifference(second, last, node.ledger, api::Effect::kRestart, plan);
-  plan.remarks = last.remarks;
-  AddWaits(first, second, node, plan.remarks);
-  return plan;
+  AddDifference(first, second, node.ledger, api::Effect::kNow, preview);
+  AddDifference(second, last, node.ledger, api::Effect::kRestart, preview);
+  preview.remarks = last.remarks;
+  AddWaits(first, second, node, preview.remarks);
+  return preview;
 }
 
 }  // namespace penstock::view

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/config/node_config.h"
-#include "api/plan.h"
+#include "api/config_preview.h"
 #include "node/inventory/inventory.h"
 #include "node/label/labels.h"
 #include "node/ledger/ledger.h"
@@ -40,15 +40,16 @@ struct Preview {
 /// Pure. Includes labels even where no output for them is enabled.
 Preview MakePreview(const api::NodeConfig& config, const PreviewNode& node);
 
-/// Adds the differences between two previews to the plan, each with this effect and with the
-/// holders of the affected slots: slots that disappear, change their shape or are renamed.
+/// Adds the differences between two previews to that of a configuration, each with this effect and
+/// with the holders of the affected slots: slots that disappear, change their shape or are renamed.
 void AddDifference(const Preview& before, const Preview& after,
-                   const node::ledger::Snapshot& ledger, api::Effect effect, api::Plan& plan);
+                   const node::ledger::Snapshot& ledger, api::Effect effect,
+                   api::ConfigPreview& preview);
 
-/// Plans from the configuration in force, through what would be in force immediately, to what would
-/// be in force after the next start. Its remarks are those of the last one, and those about holders
+/// Compares the configuration in force, what would be in force immediately, and what would be in
+/// force after the next start. Its remarks are those of the last one, and those about holders
 /// of devices that delay immediate changes.
-api::Plan MakePlan(const api::NodeConfig& now, const api::NodeConfig& at_once,
-                   const api::NodeConfig& after_restart, const PreviewNode& node);
+api::ConfigPreview PreviewConfig(const api::NodeConfig& now, const api::NodeConfig& at_once,
+                                 const api::NodeConfig& after_restart, const PreviewNode& node);
 
 }  // namespace penstock::view

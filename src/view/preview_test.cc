@@ -54,24 +54,25 @@ TEST_F(PreviewTest, ShowsWhatEachAllocatorWouldOfferAndTheLabels) {
 }
 
 TEST_F(PreviewTest, EqualConfigurationsMakeAnEmptyPlan) {
-  EXPECT_EQ(MakePlan({}, {}, {}, Node()), api::Plan{});
+  EXPECT_EQ(PreviewConfig({}, {}, {}, Node()), api::ConfigPreview{});
 }
 
 TEST_F(PreviewTest, NamesWhatMovesAndWhoHoldsIt) {
   api::NodeConfig next;
   next.assignments = {{.devices = {"0"}, .allocator = "local"}};
-  const api::Plan plan = MakePlan({}, api::KeepUntilRestart({}, next), next, Node());
-  EXPECT_THAT(plan.changes,
+  const api::ConfigPreview preview =
+      PreviewConfig({}, api::KeepUntilRestart({}, next), next, Node());
+  EXPECT_THAT(preview.changes,
               ElementsAre(api::ConfigChange{"allocators.assign", "[]",
                                             "[{devices: [0], allocator: local}]", Effect::kNow}));
   EXPECT_THAT(
-      plan.resources,
+      preview.resources,
       ElementsAre(
-          api::PlannedResource{"kubelet", "acme.com/gpu", 2, 1, Effect::kNow, {"pod ml/train-0"}},
-          api::PlannedResource{"local", "acme.com/gpu", 0, 1, Effect::kNow, {}}));
-  EXPECT_THAT(plan.labels, IsEmpty());
+          api::PreviewedResource{"kubelet", "acme.com/gpu", 2, 1, Effect::kNow, {"pod ml/train-0"}},
+          api::PreviewedResource{"local", "acme.com/gpu", 0, 1, Effect::kNow, {}}));
+  EXPECT_THAT(preview.labels, IsEmpty());
   EXPECT_THAT(
-      plan.remarks,
+      preview.remarks,
       ElementsAre(
           "GPU 0 (G0) is held by pod ml/train-0; once released, it is assigned to local users"));
 }
@@ -81,17 +82,17 @@ TEST_F(PreviewTest, ShowsWhatSharingWouldMakeOfEachResourceAndWhoIsTouched) {
   next.sharing.rules = {{.strategy = api::ShareStrategy::kTimeSlicing,
                          .replicas = 4,
                          .rename = "acme.com/gpu.shared"}};
-  const api::Plan plan = MakePlan({}, next, next, Node());
+  const api::ConfigPreview preview = PreviewConfig({}, next, next, Node());
   EXPECT_THAT(
-      plan.resources,
+      preview.resources,
       ElementsAre(
-          api::PlannedResource{"kubelet", "acme.com/gpu", 2, 0, Effect::kNow, {"pod ml/train-0"}},
-          api::PlannedResource{"kubelet", "acme.com/gpu.shared", 0, 8, Effect::kNow, {}}));
-  EXPECT_THAT(plan.remarks,
+          api::PreviewedResource{"kubelet", "acme.com/gpu", 2, 0, Effect::kNow, {"pod ml/train-0"}},
+          api::PreviewedResource{"kubelet", "acme.com/gpu.shared", 0, 8, Effect::kNow, {}}));
+  EXPECT_THAT(preview.remarks,
               ElementsAre("GPU 0 (G0) is held by pod ml/train-0 as it is offered now; that part "
                           "stays held and cannot be allocated again until it is released"));
-  EXPECT_THAT(plan.labels,
-              Contains(testing::Field(&api::PlannedLabel::key, "acme.com/gpu.shares")));
+  EXPECT_THAT(preview.labels,
+              Contains(testing::Field(&api::PreviewedLabel::key, "acme.com/gpu.shares")));
 }
 
 TEST_F(PreviewTest, ShowsThatSharesWouldBeCutOtherwise) {
@@ -101,15 +102,15 @@ TEST_F(PreviewTest, ShowsThatSharesWouldBeCutOtherwise) {
   next.sharing.rules[0].strategy = api::ShareStrategy::kServer;
   ledger_.leases.Edit(0).slots = {
       {"G1::2", "G1", "acme.com/gpu", {device::Sharing::kTimeSlicing, 4}}};
-  const api::Plan plan = MakePlan(now, next, next, Node());
-  EXPECT_THAT(plan.resources,
-              ElementsAre(api::PlannedResource{
+  const api::ConfigPreview preview = PreviewConfig(now, next, next, Node());
+  EXPECT_THAT(preview.resources,
+              ElementsAre(api::PreviewedResource{
                   "kubelet", "acme.com/gpu", 8, 4, Effect::kNow, {"pod ml/train-0"}}))
       << "an Acme Small has no server";
-  EXPECT_THAT(plan.remarks, Contains(testing::HasSubstr("an Acme Small has no server")));
+  EXPECT_THAT(preview.remarks, Contains(testing::HasSubstr("an Acme Small has no server")));
   next.sharing.rules[0] = {.strategy = api::ShareStrategy::kTimeSlicing, .replicas = 2};
-  EXPECT_THAT(MakePlan(now, next, next, Node()).resources,
-              ElementsAre(api::PlannedResource{
+  EXPECT_THAT(PreviewConfig(now, next, next, Node()).resources,
+              ElementsAre(api::PreviewedResource{
                   "kubelet", "acme.com/gpu", 8, 4, Effect::kNow, {"pod ml/train-0"}}));
 }
 
@@ -118,7 +119,7 @@ TEST_F(PreviewTest, WhatWasMovedByHandStaysWhereItIs) {
   node.moves = {{"G1", {"local"}}};
   api::NodeConfig next;
   next.assignments = {{.devices = {"1"}, .allocator = "none"}};
-  EXPECT_THAT(MakePlan({}, next, next, node).resources, IsEmpty());
+  EXPECT_THAT(PreviewConfig({}, next, next, node).resources, IsEmpty());
 }
 
 TEST_F(PreviewTest, RemarksOnRulesThatMatchNothing) {
@@ -128,17 +129,17 @@ TEST_F(PreviewTest, RemarksOnRulesThatMatchNothing) {
                       {.devices = {}, .allocator = "local"}};
   EXPECT_THAT(MakePreview(next, Node()).remarks,
               ElementsAre("allocators.assign[1]: matches no device of this node"));
-  EXPECT_THAT(MakePlan({}, {}, next, Node()).remarks, SizeIs(1));
+  EXPECT_THAT(PreviewConfig({}, {}, next, Node()).remarks, SizeIs(1));
 }
 
 TEST_F(PreviewTest, ShowsLabelsThatComeAndGoAtOnce) {
   api::NodeConfig next;
   next.labels.host_features = api::Switch::kOff;
-  const api::Plan plan = MakePlan({}, next, next, Node());
-  EXPECT_THAT(plan.resources, IsEmpty());
-  EXPECT_THAT(plan.labels,
-              Contains(api::PlannedLabel{"feature.node.kubernetes.io/system-os_release.ID",
-                                         "debian", std::nullopt, Effect::kNow}));
+  const api::ConfigPreview preview = PreviewConfig({}, next, next, Node());
+  EXPECT_THAT(preview.resources, IsEmpty());
+  EXPECT_THAT(preview.labels,
+              Contains(api::PreviewedLabel{"feature.node.kubernetes.io/system-os_release.ID",
+                                           "debian", std::nullopt, Effect::kNow}));
 }
 
 TEST_F(PreviewTest, LeavesTheHostsFeaturesToNfdWhereItIsThere) {

@@ -25,7 +25,7 @@ api::HolderReport HolderOf(const Lease& lease, const node::ledger::Slot& slot,
     holder.number = facts->number;
   }
   holder.state = lease.state == LeaseState::kHeld ? "held" : "handed";
-  holder.kind = node::share::FindAllocator(lease.allocator).holder;
+  holder.kind = api::FindAllocator(lease.allocator).holder;
   holder.lease = lease.id;
   for (const Process& process : lease.processes) holder.pids.push_back(process.pid);
   holder.user = lease.user;
@@ -120,6 +120,7 @@ api::DeviceReport DeviceOf(const node::inventory::Entry& entry,
   device.number = facts.number;
   device.parent = facts.parent;
   device.profile = facts.profile;
+  device.kind = ToString(facts.kind);
   if (facts.pci) device.pci = ToString(*facts.pci);
   device.numa = facts.numa_node;
   device.memory_bytes = facts.memory.count;

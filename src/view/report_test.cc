@@ -76,6 +76,7 @@ TEST(MakeReport, ReportsDevicesVendorsAndAllocators) {
   ASSERT_EQ(report.devices.size(), 3u);
   EXPECT_EQ(report.devices[0].allocator, "kubelet");
   EXPECT_EQ(report.devices[1].allocator, "local");
+  EXPECT_EQ(report.devices[0].kind, "GPU");
   EXPECT_EQ(report.devices[0].pci, "0000:07:00.0");
   EXPECT_EQ(report.devices[0].memory_bytes, 1u << 20);
   EXPECT_EQ(report.devices[0].health_state, "healthy");

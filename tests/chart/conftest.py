@@ -1,6 +1,7 @@
 """Fixtures of the chart's tests: helm from the cluster's cache, the chart, and this build's `penstock`, which reads what the chart writes for the agent."""
 import functools
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -66,7 +67,7 @@ class Chart:
         self.helm, self.path = helm, ROOT / "deploy/helm/penstock"
 
     def run(self, *words: str) -> subprocess.CompletedProcess:
-        return subprocess.run([str(self.helm), *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        return subprocess.run([str(self.helm), *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL, env=os.environ | parts.BRIEF)
 
     def try_render(self, *words: str, values: dict | None = None, namespace: str | None = None, kubernetes: str = "1.36.3"):
         given = ["--set-json", ",".join(f"{key}={json.dumps(value)}" for key, value in values.items())] if values else []

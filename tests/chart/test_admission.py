@@ -56,6 +56,9 @@ def cluster(tmp_path_factory, chart):
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"labels": {"zone": "a"}, "annotations": {"a": "b"}}}
         nodes = [node | {"metadata": node["metadata"] | {"name": name}} for name in ("n1", "n2")]
         cluster.kubectl("create", "namespace", "penstock")
+        crds = parts.tools() / "nfd-api-crds.yaml"
+        cluster.kubectl("apply", "--server-side", "-f", crds)
+        cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", crds)
         said = cluster.kubectl("apply", "-f-", text=yaml.safe_dump_all([*rights, *nodes]))
         assert "error" not in said.lower(), said
         wait_until(lambda: "own-node" in cluster.patch("n2", {"metadata": {"labels": {"nvidia.com/x": "1"}}}), "the policy to be enforced")
@@ -106,6 +109,16 @@ def test_what_the_agent_writes_is_admitted(cluster):
 def test_nothing_else_is(cluster, node, patch, subresource):
     said = cluster.patch(node, patch, subresource)
     assert "ValidatingAdmissionPolicy 'penstock-own-node'" in said and "denied request" in said, said
+
+
+@pytest.mark.parametrize("node, admitted", [("n1", True), ("n2", False)])
+def test_only_the_own_nodes_feature_is_deleted(cluster, node, admitted):
+    name = f"penstock-features-for-{node}"
+    feature = {"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeature",
+               "metadata": {"name": name, "namespace": "penstock", "labels": {"nfd.node.kubernetes.io/node-name": node}}, "spec": {"labels": {"a": "b"}}}
+    assert "error" not in (said := cluster.kubectl("apply", "-f-", text=json.dumps(feature))).lower(), said
+    said = cluster.as_agent("DELETE", f"/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/penstock/nodefeatures/{name}", {})
+    assert (said == "") == admitted and ("denied request" in said) != admitted, said
 
 
 @pytest.mark.parametrize("kind, name, admitted", [("Node", "n1", True), ("Node", "n2", False), ("Pod", "n1", False), ("ConfigMap", "x", False)])

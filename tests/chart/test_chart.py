@@ -254,16 +254,20 @@ def test_the_rights_are_these_and_no_more(chart):
         *(("nodestates", verb, ()) for verb in ("get", "create", "patch"))}
     events = things.one("Role", "penstock-events")
     assert events["metadata"]["namespace"] == "default" and rules_of(events) == {("events", "create", ()), ("events", "patch", ())}
-    assert not [thing for thing in things if thing["kind"] == "Role" and thing["metadata"]["name"] == "penstock"]
+    assert rules_of(things.one("Role")) == {("nodefeatures", "get", ()), ("nodefeatures", "delete", ())}
 
 
 def test_a_right_goes_with_what_it_is_for(chart):
     rules = rules_of(chart.render(values={**SETTINGS["little"], "gfd.enabled": False}).one("ClusterRole"))
     assert rules == {("nodes", verb, ()) for verb in ("get", "list", "watch")}
-    assert "Role" not in chart.render(values={"penstock.events": False, "penstock.cleanup.enabled": False}).kinds()
+    assert not [thing for thing in chart.render(values={"penstock.events": False}) if thing["metadata"]["name"] == "penstock-events"]
+    features = {verb: ("nodefeatures", verb, ()) for verb in ("get", "create", "patch", "delete")}
     named = rules_of(chart.render(values={"config.name": "mine"}).one("Role"))
-    assert named == {("configmaps", verb, ("mine",)) for verb in ("list", "watch")}
-    assert ("nodefeatures", "patch", ()) in rules_of(chart.render(values={"penstock.labels.nodeFeature": "on"}).one("Role"))
+    assert named - {*features.values()} == {("configmaps", verb, ("mine",)) for verb in ("list", "watch")}
+    written = chart.render(values={"penstock.labels.nodeFeature": "on"}).one("Role")
+    assert rules_of(written) == {features["get"], features["create"], features["patch"]}
+    without = chart.render(values={"penstock.labels.nodeFeature": "on", "gfd.enabled": False}).one("Role")
+    assert rules_of(without) == {features["get"], features["delete"]}, "one that an agent wrote before is removed"
 
 
 def test_writes_are_held_to_the_own_node_where_tokens_name_it(chart):

@@ -64,21 +64,29 @@ def archive(built):
 
 def test_a_package_in_the_cache_counts_by_its_hash(tmp_path):
     maker = load_maker()
-    package = tmp_path / "no-such-package_1.0_amd64.deb"
-    package.write_bytes(b"what apt fetched")
+    package, file = maker.Package("no-such-package", "1.0", None), tmp_path / "no-such-package_1.0_amd64.deb"
+    file.write_bytes(b"what apt fetched")
     with pytest.raises(SystemExit, match="the expected hash of"):
-        maker.verify(package, "no-such-package", "1.0")
-    maker.note_of(package).write_text(maker.sha256(package))
-    maker.verify(package, "no-such-package", "1.0")
-    package.write_bytes(b"what somebody put there")
+        maker.verify(file, package)
+    maker.note_of(file).write_text(maker.sha256(file))
+    maker.verify(file, package)
+    file.write_bytes(b"what somebody put there")
     with pytest.raises(SystemExit, match="is not the expected package"):
-        maker.verify(package, "no-such-package", "1.0")
-    its_version = maker.newest_of_apt("libssl3")
-    package = tmp_path / f"libssl3_{its_version}_amd64.deb"
-    package.write_bytes(b"with a note of its own")
-    maker.note_of(package).write_text(maker.sha256(package))
+        maker.verify(file, package)
+    [package] = maker.newest_of_apt(["libssl3"])
+    file = tmp_path / f"libssl3_{package.version}_amd64.deb"
+    file.write_bytes(b"with a note of its own")
+    maker.note_of(file).write_text(maker.sha256(file))
     with pytest.raises(SystemExit, match="is not the expected package"):  # apt's signed lists have the correct hash
-        maker.verify(package, "libssl3", its_version)
+        maker.verify(file, package)
+
+
+def test_a_package_that_apt_does_not_know_is_named_and_takes_nothing_from_the_others():
+    maker = load_maker()
+    with pytest.raises(maker.Unavailable, match="apt does not know no-such-package "):
+        maker.newest_of_apt(["libssl3", "no-such-package"])
+    known = maker.of_apt(["no-such-package", "libssl3", "zlib1g=0.1", "ca-certificates"], maker.NEWEST)
+    assert set(known) == {"libssl3", "ca-certificates"} and all(package.sha256 for package in known.values())
 
 
 def test_equal_inputs_give_an_equal_digest(built, programs, tmp_path):

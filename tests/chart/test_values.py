@@ -105,7 +105,9 @@ def test_mps_needs_no_value_in_the_privileged_form(chart):
         "name": "mps", "mountPath": "/run/nvidia/mps", "mountPropagation": "Bidirectional"}
     moved = chart.render(values={"mps.root": "/srv/mps"})
     assert moved.host_paths()["mps"] == "/srv/mps" and "/srv/mps" in moved.mounts()
-    assert yaml.safe_load(moved.node_config())["sharing"]["mps"]["root"] == "/srv/mps"
+    assert yaml.safe_load(moved.node_config())["sharing"] == {"serverRoots": {"nvidia": "/srv/mps"}}
+    former = chart.render(values={"mps.root": "/srv/mps", "penstock.config": {"sharing": {"mps": {"hostRoot": "/host"}}}})
+    assert yaml.safe_load(former.node_config())["sharing"] == {"mps": {"root": "/srv/mps", "hostRoot": "/host"}}
     chart.render(values={"config.map": {"a": BY_MPS}})
     assert chart.render(values={"penstock.mps.enabled": True}).container() == usual.container()
 

@@ -322,7 +322,10 @@ TEST_P(ApiServer, ApplyMakesANodeFeatureInANamespace) {
   EXPECT_EQ(found["metadata"]["namespace"], space);
   EXPECT_THAT(OwnersOf(found), ElementsAre("penstock Apply: f:nfd.node.kubernetes.io/node-name"));
   EXPECT_THAT(NamesOf(Ok(List(kNodeFeatures, space, {{"limit", "500"}}))), ElementsAre("f"));
-  EXPECT_EQ(VerdictOf(Delete(kNodeFeatures, space, "f")), "200");
+  const std::string uid = found["metadata"]["uid"];
+  EXPECT_THAT(VerdictOf(Delete(kNodeFeatures, space, "f", "11111111-2222-3333-4444-555555555555")),
+              AllOf(StartsWith("ABORTED: "), HasSubstr("does not match the UID in record")));
+  EXPECT_EQ(VerdictOf(Delete(kNodeFeatures, space, "f", uid)), "200");
 }
 
 TEST_P(ApiServer, NumbersOfANodeAreWrittenThroughItsStatus) {

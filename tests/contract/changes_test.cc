@@ -76,13 +76,6 @@ class Changes : public ApiServer {
             .body = eviction.dump(),
             .deadline = 3s};
   }
-  static ApiCall DeleteIf(const std::string& space, const std::string& name,
-                          const std::string& uid) {
-    ApiCall call = Delete(kPods, space, name);
-    call.body = OptionsFor(uid).dump();
-    call.content_type = "application/json";
-    return call;
-  }
 
   static std::string OtherUid(const std::string& name, const std::string& uid) {
     return ": Operation cannot be fulfilled on Pod \"" + name +
@@ -180,6 +173,10 @@ TEST_P(Changes, ABudgetThatAllowsNoDisruptionRefusesAnEviction) {
   EXPECT_FALSE(Ok(Get(kPods, space, "p"))["metadata"].contains("deletionTimestamp"));
   const Json other = MakePod(space, "other");
   EXPECT_EQ(VerdictOf(Evict(space, "other", UidOf(other))), "201") << "it is not its pod";
+  Json waiting = PodNamed("waiting", name_);
+  waiting["metadata"]["labels"]["app"] = "p";
+  const std::string uid = UidOf(Ok(Create(kPods, space, waiting, "somebody")));
+  EXPECT_EQ(VerdictOf(Evict(space, "waiting", uid)), "201") << "it does not run yet";
   Ok(allow(1));
   EXPECT_EQ(VerdictOf(Evict(space, "p", UidOf(pod))), "201");
   EXPECT_EQ(Ok(Get(kBudgets, space, "b"))["status"]["disruptionsAllowed"], 0);
@@ -190,15 +187,15 @@ TEST_P(Changes, ADeletionNamesThePodByItsUid) {
   const Json pod = MakePod(space, "p");
   const Json unplaced = Ok(Create(kPods, space, PodNamed("unplaced", ""), "somebody"));
   Watching watching(*server_, WatchFrom(kPods, space, VersionOf(unplaced)));
-  EXPECT_EQ(VerdictOf(DeleteIf(space, "p", kOtherUid)),
+  EXPECT_EQ(VerdictOf(Delete(kPods, space, "p", kOtherUid)),
             "ABORTED: DELETE " + kPods.Path(space, "p") + OtherUid("p", UidOf(pod)));
-  EXPECT_EQ(VerdictOf(DeleteIf(space, "p", UidOf(pod))), "200");
+  EXPECT_EQ(VerdictOf(Delete(kPods, space, "p", UidOf(pod))), "200");
   server_->Finish(kPods, space, "p");
-  EXPECT_EQ(VerdictOf(DeleteIf(space, "unplaced", UidOf(unplaced))), "200");
+  EXPECT_EQ(VerdictOf(Delete(kPods, space, "unplaced", UidOf(unplaced))), "200");
   EXPECT_THAT(watching.Events(5), ElementsAre("MODIFIED p", "MODIFIED p", "DELETED p",
                                               "MODIFIED unplaced", "DELETED unplaced"))
       << "no kubelet ends what is on no node";
-  EXPECT_EQ(VerdictOf(DeleteIf(space, "p", UidOf(pod))),
+  EXPECT_EQ(VerdictOf(Delete(kPods, space, "p", UidOf(pod))),
             "NOT_FOUND: DELETE " + kPods.Path(space, "p") + ": pods \"p\" not found");
 }
 
@@ -360,6 +357,19 @@ TEST_P(Changes, FinalizersHoldADeletedObject) {
                                               "MODIFIED " + name_, "DELETED " + name_));
 }
 
+TEST_P(Changes, AReplacementDoesNotTakeADeletionBack) {
+  Ok(Create(kDrivers, "", DriverNamed(name_, {"someone.example/x"}), "somebody"));
+  EXPECT_EQ(VerdictOf(Delete(kDrivers, "", name_)), "200");
+  const Json deleted = Ok(Get(kDrivers, "", name_))["metadata"];
+  ASSERT_TRUE(deleted.contains("deletionTimestamp"));
+  const Json unmarked = {
+      {"metadata", {{"deletionTimestamp", nullptr}, {"deletionGracePeriodSeconds", nullptr}}}};
+  const Json replaced = Replace(kDrivers, "", name_, unmarked)["metadata"];
+  for (const char* field : {"deletionTimestamp", "deletionGracePeriodSeconds"})
+    EXPECT_EQ(replaced[field], deleted[field]) << field;
+  Ok(WriteFinalizers(name_, replaced["resourceVersion"], Json::array()));
+}
+
 TEST_P(Changes, AForegroundDeletionIsMarkedFirst) {
   const std::string space = MakeNamespace();
   const Json set = Ok(Apply(kDaemonSets, space, SetWithImage("i"), kOperator));
@@ -374,6 +384,19 @@ TEST_P(Changes, AForegroundDeletionIsMarkedFirst) {
   EXPECT_EQ(marked["finalizers"], Json({"foregroundDeletion"}));
   EXPECT_EQ(marked["generation"], 2);
   EXPECT_THAT(VerdictOf(call), StartsWith("NOT_FOUND: "));
+}
+
+TEST_P(Changes, ABackgroundDeletionEndsTheWaitForDependents) {
+  const std::string space = MakeNamespace();
+  Ok(Create(kConfigMaps, space,
+            {{"apiVersion", "v1"},
+             {"kind", "ConfigMap"},
+             {"metadata", {{"name", "m"}, {"finalizers", {"foregroundDeletion"}}}}},
+            "somebody"));
+  ApiCall call = Delete(kConfigMaps, space, "m");
+  call.query["propagationPolicy"] = "Background";
+  EXPECT_EQ(VerdictOf(call), "200");
+  EXPECT_THAT(VerdictOf(Get(kConfigMaps, space, "m")), StartsWith("NOT_FOUND: "));
 }
 
 TEST_P(Changes, TaintsAreWrittenOverTheNodeThatWasRead) {

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import parts
 from api import RequestFailed
 from cluster import Cluster, CommandFailed, die_with_parent
 from inside import LEAST, cgroup_hierarchies, define, wait_until
@@ -19,6 +20,7 @@ from inside import LEAST, cgroup_hierarchies, define, wait_until
 GPU = "nvidia.com/gpu"
 BUSYBOX, DEBIAN = "registry.local/busybox:1", "registry.local/debian:1"  # the second one has a C library; neither contains any driver files
 OPENED, REFUSED = "allowed", "refused"
+BRIEFLY = ("env", *(f"{name}={value}" for name, value in parts.BRIEF.items()))
 
 
 def wait_for(predicate, deadline: float, what: str, details=lambda: "", every: float = 0.1):
@@ -31,11 +33,17 @@ def wait_for(predicate, deadline: float, what: str, details=lambda: "", every: f
             failures.append(str(error))
             return None
 
+    def detailed():
+        try:
+            return details()
+        except (CommandFailed, RequestFailed) as error:
+            return error
+
     failures: list[str] = []
     try:
         return wait_until(ask, max(deadline, LEAST), what, every)
     except TimeoutError as error:
-        pytest.fail("\n".join([str(error), str(details()), *failures[-1:]]))
+        pytest.fail("\n".join([str(error), str(detailed()), *failures[-1:]]))
 
 
 class KubeletPeer:
@@ -173,7 +181,7 @@ class Agent:
 
     def running(self) -> bool:
         pid = self.pid()
-        return pid is not None and self.cluster.run("test", "-d", f"/proc/{pid}", check=False).returncode == 0
+        return pid is not None and self.cluster.view().alive(pid)
 
     def pid(self) -> int | None:
         """The path as the node sees it."""
@@ -196,7 +204,7 @@ class Agent:
         return self.cluster.run(self.programs / "penstock", "--run-dir", self.run_dir, *arguments, **options)
 
     def status(self) -> dict:
-        return json.loads(self.penstock("status", "-o", "json").stdout)
+        return self.cluster.view().agent(self.run_dir, "status")
 
     def describe(self) -> str:
         answer = self.penstock("status", check=False)
@@ -211,20 +219,21 @@ class Agent:
         return next((allocator for allocator in self.status()["allocators"] if allocator["name"] == "kubelet"), {"state": "", "reason": "", "deviceList": []})
 
     def holders(self, kind: str | None = None) -> list[dict]:
-        answer = self.penstock("ps", "-o", "json", check=False)
-        if answer.returncode:
+        try:
+            found = self.cluster.view().agent(self.run_dir, "ps")["holders"]
+        except RequestFailed:
             return []
-        return [holder for holder in json.loads(answer.stdout)["holders"] if kind in (None, holder["kind"])]
+        return [holder for holder in found if kind in (None, holder["kind"])]
 
     def held_by_pods(self) -> dict[str, set[str]]:
-        """Pod name -> UUIDs, as `penstock ps` reports."""
+        """Pod name -> UUIDs, as the agent reports."""
         found: dict[str, set[str]] = {}
         for holder in self.holders("pod"):
             found.setdefault(holder["pod"], set()).add(holder["device"])
         return found
 
     def metrics(self) -> str:
-        return self.cluster.run("busybox", "wget", "-q", "-O", "-", f"http://{self.listen}/metrics").stdout
+        return self.cluster.view().page(f"http://{self.listen}/metrics")
 
 
 # How long a recovered device stays on probation; the default is too long for scenarios.
@@ -250,8 +259,7 @@ class Kubernetes:
 
     def kubectl(self, *arguments, **options) -> subprocess.CompletedProcess:
         """For operations that users run manually; polling uses get()."""
-        # It ends before there is garbage worth to be collected, and threads cost more than they save it: together a third of its processor time.
-        return self.cluster.run("env", "GOGC=off", "GOMAXPROCS=1", "kubectl", "--request-timeout=60s", *arguments, **options)
+        return self.cluster.run(*BRIEFLY, "kubectl", "--request-timeout=60s", *arguments, **options)
 
     def get(self, *what: str) -> dict:
         """get("node", "n1"), get("pods", "-n", "penstock", "-l", "app=x"): an object or a list of them, with kubectl's arguments."""
@@ -273,7 +281,8 @@ class Kubernetes:
         for name in names:
             self.cluster.api.delete(kind, name, namespace)
         for name in names:
-            wait_for(lambda name=name: not self.cluster.api.exists(kind, name, namespace), 120, f"{kind} {name} to be gone",
+            # The operator waits for a minute for agents' pods, and for another one for what they left on their hosts.
+            wait_for(lambda name=name: not self.cluster.api.exists(kind, name, namespace), 400, f"{kind} {name} to be gone",
                      lambda name=name: self.cluster.api.get(kind, name, namespace))
 
     # --- the node
@@ -297,7 +306,7 @@ class Kubernetes:
         """Starts the daemons that a scenario stopped and did not restart."""
         for daemon in ("containerd", "kubelet"):
             pid = (self.cluster.home(daemon) / "run" / f"{daemon}.pid").read_text()
-            if self.cluster.run("test", "-d", f"/proc/{pid}", check=False).returncode:
+            if not self.cluster.view().alive(int(pid)):
                 self.cluster.start(daemon)
 
     # --- pods
@@ -351,9 +360,8 @@ class Kubernetes:
             return False
         wait_for(none, 180, "all pods to be gone", lambda: self.kubectl("get", "pods", check=False).stdout)
 
-    def logs_of(self, *what: str) -> str:
-        """The log of a pod or of job/NAME."""
-        return self.kubectl("logs", *what).stdout
+    def logs_of(self, pod: str, namespace: str = "default", **options: str) -> str:
+        return self.cluster.api.log(pod, namespace, **options)
 
     def why_pending(self, pod: str) -> str:
         conditions = self.get("pod", pod)["status"].get("conditions", [])

@@ -7,15 +7,16 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))
 
-from acme import ENOUGH, Acme  # noqa: E402
+from acme import ENOUGH, STATE, WISH, Acme  # noqa: E402
 from actors import BUSYBOX, GPU, Agent, wait_for  # noqa: E402
 
 RESOURCE = "acme.com/gpu"
+MIG_WISH, MIG_STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
 
 
 @pytest.fixture
 def acme(cluster, machine):
-    made = Acme(machine.root, 2)
+    made = Acme(machine.root, 2, divisible=True)
     yield made
     made.end()
 
@@ -43,9 +44,19 @@ def labels(kubernetes) -> dict[str, str]:
     return {key: value for key, value in kubernetes.get("node", "n1")["metadata"]["labels"].items() if key.startswith("acme.com/")}
 
 
-def start_pod(kubernetes, name: str, count: int = 1):
+@pytest.fixture
+def wish(other, kubernetes):
+    """Sets labels of the Node by which users ask how devices are divided; afterwards they are gone."""
+    def set_labels(**layouts: str):
+        kubernetes.kubectl("label", "--overwrite", "node", "n1", *(f"{key}={layouts[vendor]}" for vendor, key in keys.items() if vendor in layouts))
+    keys = {"acme": WISH, "nvidia": MIG_WISH}
+    yield set_labels
+    kubernetes.kubectl("label", "node", "n1", *(f"{key}-" for key in keys.values()))
+
+
+def start_pod(kubernetes, name: str, count: int = 1, resource: str = RESOURCE):
     container = {"name": "main", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sh", "-c", "exec sleep 100000"],
-                 "resources": {"limits": {RESOURCE: count}}}
+                 "resources": {"limits": {resource: count}}}
     kubernetes.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
                        "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]}})
     kubernetes.wait_running(name)
@@ -86,15 +97,57 @@ def test_parts_are_allocated_in_place_of_their_device(other, acme, kubernetes):
     assert sum(int(acme.devices[one]["memory"]) for one in held) <= 2 * ENOUGH
 
 
-def test_without_its_row_no_trace_is_left(other, acme, kubernetes, agent):
+def test_a_label_of_the_node_divides_its_devices_beside_those_of_another_vendor(other, acme, kubernetes, wish):
+    def node() -> dict:
+        return kubernetes.get("node", "n1")["metadata"]
+
+    def until(acme_is: str | None, nvidia_is: str | None = None):
+        wait_for(lambda: [node()["labels"].get(key) for key in (STATE, MIG_STATE)] == [acme_is, nvidia_is], 120, f"the layouts to be {acme_is}, {nvidia_is}",
+                 lambda: (node(), other.log()[-3000:]))
     kubernetes.wait_for_gpus(2, resource=RESOURCE)
-    wait_for(lambda: labels(kubernetes), 120, "the vendor's labels")
+    wish(acme="all-1of8", nvidia="all-3g.20gb")
+    until("success", "success")
+    for count, resource in ((16, "acme.com/1of8"), (0, RESOURCE), (16, "nvidia.com/mig-3g.20gb"), (0, GPU)):
+        kubernetes.wait_for_gpus(count, resource=resource)
+    assert sorted(acme.parts("A-0").values()) == ["(1of2)"] * 2 + ["1of8"] * 8
+
+    start_pod(kubernetes, "one", resource="acme.com/1of8")
+    wait_for(lambda: len(other.held_by_pods().get("one", ())) == 1, 60, "penstock ps to name the pod", other.held_by_pods)
+    [held] = other.held_by_pods()["one"]
+    device = held.split(".")[0]
+    assert acme.parts(device)[held] == "1of8" and devices_of(kubernetes, "one", acme) == {device}
+    wait_for(lambda: [line for line in other.metrics().splitlines() if line.startswith("accelerator_utilization_ratio") and f'device="{held}"' in line
+                      and line.endswith(" 0.37")], 60, "its measured values", other.metrics)
+    wish(acme="all-1of3")
+    until("failed", "success")
+    assert '"all-1of3" is not among the layouts made from this node' in node()["annotations"]["penstock.io/layout-reason"]
+    assert held in acme.parts(device), "what was applied stays"
+
+    wish(acme="all-disabled")
+    until("failed", "success")
+    wait_for(lambda: "default/one" in node()["annotations"].get("penstock.io/layout-reason", ""), 60, "the holder to be named", node)
+    assert held in acme.parts(device)
+    kubernetes.delete_pod("one")
+    until("success", "success")
+    kubernetes.wait_for_gpus(2, resource=RESOURCE)
+    assert (acme.parts("A-0"), acme.parts("A-1")) == ({}, {})
+    kubernetes.wait_for_gpus(16, resource="nvidia.com/mig-3g.20gb")
+    wish(nvidia="all-disabled")
+    kubernetes.wait_for_gpus(8)
+
+
+def test_without_its_row_no_trace_is_left(other, acme, kubernetes, agent, wish):
+    kubernetes.wait_for_gpus(2, resource=RESOURCE)
+    wish(acme="all-disabled")
+    wait_for(lambda: labels(kubernetes).get(STATE) == "success", 120, "the vendor's labels", lambda: labels(kubernetes))
     other.stop()
+    kubernetes.kubectl("label", "node", "n1", f"{WISH}-")  # which is its user's
     agent.start()
     wait_for(lambda: not labels(kubernetes), 60, "its labels to be gone", lambda: labels(kubernetes))
     kubernetes.wait_for_gpus(8)
     kubernetes.wait_for_gpus(0, resource=RESOURCE)
-    assert not list(Path("/var/run/cdi").glob("*acme*"))
+    # A file with the kubelet's name for devices may be another program's: an agent that does not know the vendor leaves it.
+    assert not [name for name in agent.cluster.view().below("/run/cdi") if "penstock-acme" in name]
     assert {device["vendor"] for device in agent.status()["devices"]} == {"nvidia"}
     agent.stop()
     assert GPU in kubernetes.get("node", "n1")["status"]["allocatable"]

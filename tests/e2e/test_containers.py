@@ -47,9 +47,7 @@ def engine(agent, kubernetes, cluster):
     def restart(cdi: bool):
         words = ("false", "true") if cdi else ("true", "false")
         cluster.run("sed", "-i", f"s/enable_cdi = {words[0]}/enable_cdi = {words[1]}/", CONTAINERD)
-        cluster.kill("containerd")
-        cluster.start("containerd")
-        wait_for(lambda: cluster.run("ctr", "version", check=False).returncode == 0, 60, "containerd to answer")
+        cluster.restart_engine()
 
     yield restart
     restart(cdi=True)
@@ -63,7 +61,7 @@ def test_a_job_that_runs_nvidia_smi_lists_one_gpu(agent, kubernetes, machine):
                        "spec": {"backoffLimit": 0, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}})
     try:
         kubernetes.kubectl("wait", "--for=condition=Complete", "job/smi", "--timeout=180s", "--request-timeout=190s")
-        said = kubernetes.logs_of("job/smi")
+        said = kubernetes.kubectl("logs", "job/smi").stdout
         assert said.count("NVIDIA A100-SXM4-40GB") == 1 and "Driver Version: 550.54.15" in said, said
     finally:
         kubernetes.kubectl("delete", "job", "smi", "--wait=true", "--ignore-not-found")
@@ -129,7 +127,7 @@ def test_an_engine_without_cdi_gets_device_files_and_the_agent_notices_either_wa
 def test_the_agent_configures_the_engine_where_it_is_told_to_and_that_can_be_undone(engine, agent, kubernetes, cluster):
     """No systemd unit runs this containerd, so the agent leaves the restart to its administrator."""
     def configuration() -> str:
-        return cluster.run("cat", CONTAINERD).stdout
+        return cluster.view().path(CONTAINERD).read_text()
 
     def daemon() -> str:  # the oldest: the agent asks other processes of that name for the effective setting
         return cluster.run("pgrep", "-xo", "containerd").stdout
@@ -142,8 +140,7 @@ def test_the_agent_configures_the_engine_where_it_is_told_to_and_that_can_be_und
         wait_for(lambda: "enable_cdi = true" in configuration(), 60, "the engine's file to be changed", agent.describe)
         assert configuration().replace("enable_cdi = true", "enable_cdi = false") == before, "and nothing else"
         assert daemon() == pid, "the agent does not restart it"
-        cluster.kill("containerd")
-        cluster.start("containerd")
+        cluster.restart_engine()
         wait_for(lambda: way(agent) == ["cdi-cri"], 60, "the agent to see that CDI is on", agent.describe)
     finally:
         agent.configure("")

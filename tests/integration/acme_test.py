@@ -1,16 +1,24 @@
 """A made-up vendor beside NVIDIA's GPUs: an agent that is linked with one more row of vendors (tests/acme) discovers, offers, hands out, measures and resets its
 devices, and the product's own agent contains nothing of it."""
+import collections
 import itertools
 import json
 import os
 import random
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from acme import Acme
+from acme import ENOUGH, STATE, WISH, Acme
+from api_server import ApiServer
+from broker import exchange
+from mig_machine import parts
+from monitored import Kubelet
 from node import Node, wait_until
+
+MIG_WISH, MIG_STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
 
 
 @pytest.fixture
@@ -149,6 +157,206 @@ def test_without_a_driver_there_is_nothing_of_it_but_the_reason(node):
     assert "there is no Acme driver at" in reasons()[0]
     node.acme.install("2.0")
     wait_until(lambda: len(devices(node)) == 4, "the devices of the driver that came")
+
+
+class Wishing:
+    """The node in a cluster and with a kubelet; Acme's devices can be divided by their driver, as a label of the Node asks."""
+
+    def __init__(self, node: Node, programs: Path):
+        self.node, self.api, self.kubelet = node, ApiServer(node.home), Kubelet(node.home, programs)
+        node.acme.end()
+        self.acme = node.acme = Acme(node.root, 2, divisible=True)
+        node.name, node.kubelet = "n1", self.kubelet.dir
+        node.config.write_text(f"{node.config.read_text()}cluster: {{kubeconfig: {self.api.kubeconfig}}}\n")
+        self.label({})
+
+    def label(self, labels: dict[str, str]):
+        self.api.put("/api/v1/nodes/n1", "Node", metadata={"labels": labels})
+
+    def wish(self, name: str, nvidia: str | None = None):
+        """Which layouts the labels of the two vendors name."""
+        self.label({WISH: name} | ({MIG_WISH: nvidia} if nvidia else {}))
+
+    def states(self) -> tuple:
+        """The labels as written last that say how the layouts stand, of Acme and of NVIDIA."""
+        written = [body["metadata"]["labels"] for _, path, body in list(self.api.writes) if path == "/api/v1/nodes/n1" and "labels" in body.get("metadata", {})]
+        return tuple(written[-1].get(key) for key in (STATE, MIG_STATE)) if written else (None, None)
+
+    def until(self, acme: str | None, nvidia: str | None = None):
+        wait_until(lambda: self.states() == (acme, nvidia), f"the layouts to be {acme}, {nvidia}", seen=lambda: (self.states(), self.layout(), self.node.log()[-3000:]))
+
+    def layout(self) -> dict:
+        return (self.node.report() or {}).get("layout", {})
+
+    def reason(self, *words: str) -> str:
+        """Why the layout is not there, once that has these words; while it is tried again there is none."""
+        def has() -> str | None:
+            why = self.layout().get("reason", "")
+            return why if all(word in why for word in words) else None
+        return wait_until(has, f"a reason with {words}", seen=lambda: (self.layout(), self.node.log()[-3000:]))
+
+    def ask(self, parts: dict[str, int], **keys) -> dict:
+        """Asks the agent itself for the same parts of all devices; the last line of its answer."""
+        rule = {"allDevices": True, "partitioned": True, "parts": [{"profile": profile, "count": count} for profile, count in parts.items()]}
+        return exchange(self.node.run_dir, {"op": "divide", "layout": json.dumps({"name": "asked", "rules": [rule]})} | keys)[-1]
+
+    def end(self):
+        self.kubelet.stop()
+        self.node.kill_agent()
+        self.api.down()
+
+
+@pytest.fixture
+def wishing(node, request):
+    made = Wishing(node, request.config.getoption("--programs").resolve())
+    node.start_agent(devices=10)
+    yield made
+    made.end()
+
+
+def divided(acme: Acme, device: str) -> dict[str, int]:
+    """How many parts of each profile a device has."""
+    return dict(collections.Counter(acme.parts(device).values()))
+
+
+def test_labels_of_two_vendors_divide_the_devices_of_each(wishing):
+    acme, kubelet = wishing.acme, wishing.kubelet
+    kubelet.healthy(2, "acme.com/gpu")
+    wishing.wish("all-1of4", nvidia="all-3g.20gb")
+    wishing.until("success", "success")
+    assert [divided(acme, device) for device in ("A-0", "A-1")] == [{"1of4": 4}] * 2
+    theirs = parts(wishing.node)
+    assert theirs == {str(gpu): ["3g.20gb"] * 2 for gpu in range(8)}
+    kubelet.healthy(8, "acme.com/1of4")
+    kubelet.healthy(16, "nvidia.com/mig-3g.20gb")
+    # Neither label says anything of the other's devices, and a layout of one is none of the other.
+    wishing.wish("all-3g.20gb", nvidia="all-3g.20gb")
+    wishing.until("failed", "success")
+    reason = wishing.reason('"all-3g.20gb" is not among the layouts made from this node\'s devices')
+    assert "all-1of2" in reason and "all-1g" not in reason
+    assert divided(acme, "A-0") == {"1of4": 4}, "what was applied stays"
+    wishing.wish("all-disabled", nvidia="all-3g.20gb")
+    wishing.until("success", "success")
+    assert (acme.mode("A-0"), acme.parts("A-0"), parts(wishing.node)) == ("off", {}, theirs)
+    kubelet.healthy(2, "acme.com/gpu")
+    kubelet.healthy(16, "nvidia.com/mig-3g.20gb")
+
+
+def test_switches_and_options_of_one_vendors_users_say_nothing_of_another(wishing, node):
+    node.config.write_text(f"{node.config.read_text()}parts: {{migStrategy: single, defaultLayout: all-7g.40gb}}\n")
+    node.agent.send_signal(signal.SIGHUP)
+    wishing.until(None, "success")
+    assert wishing.acme.parts("A-0") == {}, "the default names a layout of MIG"
+    wishing.kubelet.healthy(8, "nvidia.com/gpu")
+    wishing.label({"nvidia.com/gpu.deploy.mig-manager": "false", MIG_WISH: "all-disabled", WISH: "all-1of2"})
+    wait_until(lambda: wishing.states()[0] == "success", "Acme's devices to be divided", seen=wishing.states)
+    wishing.kubelet.healthy(4, "acme.com/1of2")
+    assert parts(node) == {str(gpu): ["7g.40gb"] for gpu in range(8)}, "no label divides these now"
+
+
+def test_parts_within_parts_are_offered_held_measured_and_go_again(wishing, node):
+    acme, kubelet = wishing.acme, wishing.kubelet
+    wishing.wish("all-1of8")
+    wishing.until("success")
+    assert [divided(acme, device) for device in ("A-0", "A-1")] == [{"(1of2)": 2, "1of8": 8}] * 2
+    kubelet.healthy(16, "acme.com/1of8")
+    found = devices(node)
+    assert found["A-0"]["withheld"] and all(found[part]["withheld"] for part, profile in acme.parts("A-0").items() if profile == "(1of2)")
+    [held] = kubelet.start("ml", "train", 1, "acme.com/1of8")
+    assert found[held]["memoryBytes"] == (ENOUGH // 8) << 20 and f"ACME={held}" in str(kubelet.given())
+    wait_until(lambda: [one for one in node.holders() if one["device"] == held and one.get("pod") == "train"], "the pod to hold it", seen=node.holders)
+    series = f'accelerator_utilization_ratio{{device="{held}"'
+    page = wait_until(lambda: text if series in (text := metrics(node)) else None, "its samples")
+    assert next(line for line in page.splitlines() if line.startswith(series)).endswith(" 0.37")
+    # What is held stays, with the part in which it lies; the other device becomes whole at once.
+    wishing.wish("all-disabled")
+    wishing.until("failed")
+    wishing.reason(held, "held by pod ml/train")
+    device, other = ("A-0", "A-1") if held.startswith("A-0") else ("A-1", "A-0")
+    wait_until(lambda: acme.parts(other) == {}, "the other device to be whole", seen=lambda: acme.parts(other))
+    assert held in acme.parts(device)
+    node.kill_agent()
+    node.launch_agent()
+    wait_until(lambda: node.report() and [one for one in node.holders() if one["device"] == held], "the next agent to know the holder")
+    wishing.reason(held, "held by pod ml/train")
+    assert held in acme.parts(device)
+    kubelet.end("ml", "train")
+    wishing.until("success")
+    assert (acme.parts("A-0"), acme.parts("A-1"), acme.mode(device)) == ({}, {}, "off")
+    kubelet.healthy(2, "acme.com/gpu")
+
+
+def test_what_cannot_be_is_refused_and_changes_nothing(wishing):
+    acme = wishing.acme
+    for vendor, asked, code, words in (("acme", {"1of2": 3}, "INVALID_ARGUMENT", "at most 2 of 1of2 at once, not 3"),
+                                       ("acme", {"1of2": 1, "1of8": 5}, "INVALID_ARGUMENT", "1of8"),
+                                       ("acme", {"1of3": 1}, "INVALID_ARGUMENT", "no such profile"),
+                                       ("nvidia", {"1of2": 2}, "INVALID_ARGUMENT", "no MIG profile"),
+                                       ("other", {"1of2": 2}, "NOT_FOUND", "no devices of vendor other can be divided; those of nvidia, amd, acme can")):
+        error = wishing.ask(asked, vendor=vendor)["error"]
+        assert error["code"] == code and words in error["message"], error
+    assert "no MIG profile" in wishing.ask({"1of2": 2})["error"]["message"], "clients of the first releases name no vendor, and mean NVIDIA's"
+    modes = json.dumps({"name": "asked", "rules": [{"allDevices": True, "modes": {"compute": "CPX"}}]})
+    refused = exchange(wishing.node.run_dir, {"op": "divide", "layout": modes})[-1]["error"]
+    assert refused["code"] == "INVALID_ARGUMENT" and "whose devices" in refused["message"], refused
+    assert (acme.mode("A-0"), parts(wishing.node)) == ("off", {})
+    assert [one["state"] for one in wishing.ask({"1of2": 1, "1of4": 2}, vendor="acme")["divided"]] == ["divided"] * 2
+    assert divided(acme, "A-1") == {"1of2": 1, "1of4": 2}
+
+
+def test_what_the_driver_refuses_is_undone_and_tried_again(wishing):
+    acme = wishing.acme
+    acme.set("A-1", memory=ENOUGH * 3 // 4)  # less than its profiles promise
+    wishing.wish("all-1of2")
+    wishing.until("failed")
+    wishing.reason("too little of A-1 is left for a 1of2")
+    wait_until(lambda: (acme.mode("A-1"), acme.parts("A-1")) == ("off", {}), "A-1 to be as before", seen=lambda: acme.parts("A-1"))
+    assert divided(acme, "A-0") == {"1of2": 2}, "the other device is divided"
+    acme.set("A-1", memory=ENOUGH)
+    wishing.until("success")
+    wishing.kubelet.healthy(4, "acme.com/1of2")
+
+
+def test_a_part_with_a_process_is_not_destroyed(wishing, node):
+    acme = wishing.acme
+    wishing.wish("all-1of4")
+    wishing.until("success")
+    part = min(acme.parts("A-0"))
+    acme.set("A-0", process=f"{os.getpid()} 512 {part}")
+    wait_until(lambda: [one for one in node.holders() if one["device"] == part and os.getpid() in one["pids"]], "the process to be seen", seen=node.holders)
+    wishing.wish("all-1of2")
+    wishing.until("failed")
+    wishing.reason(part, "process")
+    assert part in acme.parts("A-0") and divided(acme, "A-1") == {"1of2": 2}
+    acme.set("A-0", process=None)
+    wishing.until("success")
+    assert divided(acme, "A-0") == {"1of2": 2}
+
+
+def test_a_part_that_is_said_to_be_larger_than_its_device_is_withheld_with_the_reason(wishing, node):
+    acme, kubelet = wishing.acme, wishing.kubelet
+    acme.set("A-0", says=f"A-0.2 memory {2 * ENOUGH}")
+    wishing.wish("all-1of4")
+    wishing.until("success")
+    wait_until(lambda: "larger than A-0, of which it is a part" in devices(node).get("A-0.2", {}).get("withheld", ""), "the reason", seen=lambda: devices(node))
+    assert "larger together than it is" in devices(node)["A-0.1"]["withheld"]
+    kubelet.healthy(4, "acme.com/1of4")
+    assert all(one.startswith("A-1.") for one in kubelet.start("ml", "train", 4, "acme.com/1of4"))
+    acme.set("A-0", says=None)
+    kubelet.healthy(8, "acme.com/1of4")
+
+
+def test_parts_that_are_said_to_lie_in_each_other_lose_nothing(wishing):
+    acme, kubelet = wishing.acme, wishing.kubelet
+    acme.set("A-0", says=["A-0.1 parent A-0.2", "A-0.2 parent A-0.1"])
+    wishing.wish("all-1of2")
+    wishing.until("failed")
+    wishing.reason("A-0")
+    kubelet.healthy(2, "acme.com/1of2")
+    acme.set("A-0", says=None)
+    wishing.until("success")
+    assert divided(acme, "A-0") == {"1of2": 2}
+    kubelet.healthy(4, "acme.com/1of2")
 
 
 class Walk:
@@ -300,3 +508,45 @@ def test_the_product_contains_nothing_of_it(request):
     asked = subprocess.run([programs / "penstock-worker", "acme"], capture_output=True, text=True, check=False)
     assert asked.returncode == 2
     assert json.dumps("acme") in asked.stderr
+
+
+def test_nonsense_about_capacity_is_told_and_nothing_of_it_is_allocated(node):
+    node.acme.divide("A-0", 2)
+    node.acme.set("A-0-0", memory=2 * ENOUGH)
+    node.acme.divide("A-1", 2)
+    node.acme.set("A-1-0", parent="A-1-1")
+    node.acme.set("A-1-1", parent="A-1-0")
+    node.start_agent(devices=16)
+    reasons = {name: one["withheld"] for name, one in devices(node).items() if one["withheld"]}
+    circle = "the driver reports that it is a part of itself, or of too many others"
+    assert reasons == {"A-0-0": "the driver reports that it is larger than A-0, of which it is a part",
+                       "A-0-1": "the driver reports parts of A-0 that are larger together than it is", "A-1-0": circle, "A-1-1": circle}
+    shown = node.penstock("status", check=False).stdout
+    for reason in reasons.values():
+        assert f"not offered: {reason}" in shown
+    for name in [*reasons, "A-0"]:
+        assert node.penstock("run", "--device", name, "--wait", "0", "--", "true", check=False).returncode != 0, name
+    assert run(node, "--model", "Acme*", "--gpus", "3") == "A-1,A-2,A-3 none"
+    node.acme.set("A-0-0", memory=ENOUGH // 2)
+    node.acme.set("A-1-0", parent="A-1")
+    node.acme.set("A-1-1", parent="A-1")
+    wait_until(lambda: not any(one["withheld"] for one in devices(node).values()), "all parts to be offered", seen=lambda: devices(node))
+    assert run(node, "--model", "Acme Large 1/2", "--gpus", "4") == "A-0-0,A-0-1,A-1-0,A-1-1 none"
+
+
+def test_a_policy_for_its_kind_of_evidence_overrides_its_verdict(node):
+    policy = "health: {policy: [{kind: ecc, codes: [3], action: warn}], "
+    node.config.write_text(node.config.read_text().replace("health: {", policy))
+    node.acme.set("A-1", fault="ecc 3")  # by itself: a reset is needed
+    node.acme.set("A-2", fault="lane 3")
+    node.start_agent(devices=11)
+    wait_until(lambda: devices(node)["A-2"]["health"]["state"] == "unhealthy", "the fault of a kind that the policy does not name", seen=lambda: devices(node)["A-2"])
+    wait_until(lambda: devices(node)["A-1"]["warning"] == "code 3", "the warning", seen=lambda: devices(node)["A-1"])
+    assert run(node, "--device", "A-1") == "A-1 none"
+    # What no vendor has is refused, with what there is; the product's own programs know no such kind.
+    wrong = node.home / "wrong.yaml"
+    wrong.write_text("apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\nhealth: {policy: [{kind: eccs, action: warn}]}\n")
+    for programs, known in ((node.programs, True), (node.programs.parent / "bin", False)):
+        refused = subprocess.run([programs / "penstock", "config", "check", wrong], capture_output=True, text=True)
+        assert refused.returncode and '"eccs" is none of xid, ' in refused.stderr, refused
+        assert (", wedged, ecc, lane" in refused.stderr) == known, refused.stderr

@@ -1,5 +1,6 @@
 """The verbs that ask a cluster, end to end against a real API server: kubeconfig, TLS, permissions,
 objects, and output; also the completion that kubectl asks for."""
+import fcntl
 import json
 import re
 import ssl
@@ -371,6 +372,19 @@ def test_on_a_host_it_clears_what_an_agent_left_and_lingers_until_it_is_ended(re
         lingering.terminate()
         assert lingering.wait(PATIENCE) == 0
     assert not (tmp_path / "run").exists() and not (tmp_path / "state").exists()
+
+
+def test_on_a_host_nothing_is_taken_back_while_an_agent_runs(request, tmp_path):
+    program = request.config.getoption("--programs").resolve() / "penstock"
+    lock = tmp_path / "run/agent.lock"
+    lock.parent.mkdir()
+    lock.touch(mode=0o600)
+    words = [program, "cleanup", "--host", "--keep-state", "--check", "--run-dir", lock.parent, "--state-dir", tmp_path / "state", "--cdi-root", tmp_path / "cdi"]
+    assert subprocess.run(words).returncode == 0
+    with open(lock, "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        checked = subprocess.run(words, capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (1, "left: an agent that has not ended\n")
 
 
 def test_wrong_use_is_told(run):

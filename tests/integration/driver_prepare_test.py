@@ -217,6 +217,12 @@ def reasons(node: Node) -> set[str]:
     return {device["health"]["reason"] for device in node.report()["devices"]}
 
 
+def wait_a_second_of(node: Node):
+    """Until the agent has refused a request that waits for a second, and has had that time for what came before."""
+    refused = node.penstock("run", "--wait", "1s", "--", "true", check=False)
+    assert refused.returncode != 0 and REPLACED in refused.stderr, refused.stderr
+
+
 def test_the_agent_lets_go_of_the_driver_until_the_preparation_ends(driver):
     node = driver.node
     node.start_agent()
@@ -230,7 +236,7 @@ def test_the_agent_lets_go_of_the_driver_until_the_preparation_ends(driver):
     assert refused.returncode != 0 and REPLACED in refused.stderr
     # What changes on disk meanwhile does not make the agent open the driver.
     (driver.modules / "nvidia/another").touch()
-    time.sleep(1)
+    wait_a_second_of(node)
     assert not workers(node)
     # An agent that starts anew is asked, too.
     node.kill_agent()
@@ -270,7 +276,7 @@ def test_a_preparation_that_is_killed_gives_the_driver_back(driver):
     wait_until(lambda: reasons(node) == {REPLACED}, "the devices to be withdrawn")
     preparing[0].kill()
     preparing[0].wait()
-    time.sleep(1)
+    wait_a_second_of(node)
     assert reasons(node) == {REPLACED}, "the other one still runs"
     preparing[1].kill()
     wait_until(lambda: len(node.usable()) == 8, "the devices to come back")

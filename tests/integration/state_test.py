@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -143,6 +142,40 @@ def test_without_anything_kept_the_kubelet_is_told_nothing_until_the_cluster_ans
     assert clustered.condition("ConfigurationApplied")["status"]
 
 
+def test_a_file_of_labels_that_is_not_configured_any_more_is_removed_also_if_that_changed_while_no_agent_ran(home, request):
+    """NFD would go on publishing it."""
+    folder = home / "features.d"
+    folder.mkdir()
+    node = Node(home, request.config.getoption("--programs").resolve(), config=f"labels: {{featuresFile: {folder}/one}}\n")
+    text = node.config.read_text()
+
+    def has(file: str):
+        wait_until(lambda: os.listdir(folder) == [file] and "nvidia.com/gpu.count=8" in (folder / file).read_text(), f"the labels to be in {file} alone")
+        wait_until(lambda: str(folder / file) in (node.state_dir / "configuration.json").read_text(), "the configuration to be saved")
+
+    try:
+        node.start_agent()
+        has("one")
+        node.config.write_text(text.replace("/one", "/two"))
+        has("two")
+        node.kill_agent()
+        node.config.write_text(text.replace("/one", "/three"))
+        node.start_agent()
+        has("three")
+    finally:
+        node.end()
+
+
+def test_a_nodes_label_that_switches_labels_off_counts_for_their_file_too(clustered):
+    file = clustered.node.home / "features"
+    clustered.api.put(MAP, "ConfigMap", data={"default": f"apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\nlabels: {{featuresFile: {file}}}\n"})
+    clustered.start()
+    wait_until(lambda: file.exists() and "nvidia.com/gpu.count=8" in file.read_text(), "the labels")
+    for value, there in (("false", False), ("true", True)):
+        clustered.api.put(NODE, "Node", metadata={"labels": {"nvidia.com/gpu.deploy.gpu-feature-discovery": value}})
+        wait_until(lambda: ("nvidia.com/" in file.read_text()) is there, f"the file to follow {value}")  # noqa: B023
+
+
 def test_devices_that_were_shared_are_not_offered_whole_however_long_the_cluster_is_away(clustered):
     """No state is saved, but the kubelet's checkpoint lists shares."""
     clustered.start()
@@ -228,11 +261,11 @@ def test_state_of_a_newer_version_keeps_no_agent_from_starting(node):
     program = node.hold(1)
     [lease] = node.holders()
     node.kill_agent()
-    for file in ("ledger.json", "doors.json", "changes.json", "health.json", "usage.json", "configuration.json", "queue.json"):
+    for file in ("ledger.json", "ledger-limits.json", "doors.json", "changes.json", "health.json", "usage.json", "configuration.json", "queue.json"):
         (node.state_dir / file).write_text(json.dumps({"version": 2, "of a shape": "nobody here knows"}))
     node.start_agent()
     assert [one["lease"] for one in node.holders()] == [lease["lease"]], "the control group records the lease"
-    assert len(list(node.state_dir.glob("*.newer"))) == 7
+    assert len(list(node.state_dir.glob("*.newer"))) == 8
     assert program.poll() is None
     report = json.loads(node.penstock("usage", "-o", "json").stdout)["usage"]
     assert "problem" not in report
@@ -255,6 +288,28 @@ def test_a_kernel_that_boots_next_is_reported_and_followed(node):
     (node.root / "vmlinuz").symlink_to(f"boot/vmlinuz-{os.uname().release}")
     (node.root / "boot" / f"vmlinuz-{os.uname().release}").touch()
     wait_until(lambda: node.report() and reported() is None, "the running kernel, to which the link leads", seconds=30)
+
+
+def test_specifications_that_are_switched_off_go_once_whoever_held_devices_has_ended(node):
+    """The agent waits half a minute, until a kubelet would have said which pods hold devices. Without one it leaves what another device plugin wrote."""
+    own, others = node.cdi_dir / "penstock-nvidia.com-gpu.json", node.cdi_dir / "k8s.device-plugin.nvidia.com-gpu.json"
+    node.cdi_dir.mkdir()
+    others.write_text("{}")
+    node.start_agent()
+    wait_until(own.exists, "the specification")
+    holder = node.hold(1)
+    node.end_agent()
+    node.config.write_text(f"{node.config.read_text()}cdi: {{enabled: off}}\n")
+    node.start_agent()
+
+    def problems() -> list[str]:
+        return node.report()["cdi"]["problems"]
+    assert any(own.name in problem and others.name not in problem for problem in problems()), problems()
+    assert own.exists()
+    holder.kill()
+    wait_until(lambda: not own.exists(), "the specification to be removed", seen=problems)
+    wait_until(lambda: problems() == ["switched off"], "nothing to be left", seen=problems)
+    assert others.read_text() == "{}"
 
 
 def test_many_processes_with_long_command_lines_do_not_make_an_agent_forget(home, request):
@@ -296,7 +351,8 @@ def test_without_descriptors_a_lease_ends_with_its_program_and_not_before(node):
     subprocess.run(["prlimit", f"--pid={node.agent.pid}", f"--nofile=0:{limit.split()[4]}"], check=True)
     first.kill()
     first.communicate()
-    time.sleep(1)  # the kernel reports it at once; no request reaches the agent
+    # No request reaches the agent; it has seen the end once it cannot write the record of the program.
+    wait_until(lambda: "cannot write usage records" in node.log(), "the agent to see the end of the program", seen=node.log)
     subprocess.run(["prlimit", f"--pid={node.agent.pid}", f"--nofile={limit.split()[4]}"], check=True)
     checkpoint = node.state_dir / "ledger.json"
     wait_until(lambda: checkpoint.exists() and len(json.loads(checkpoint.read_text())["leases"]) == 1, "the lease to end", seen=node.log)

@@ -164,18 +164,30 @@ def test_the_kernels_line_counts_although_the_drivers_event_came_first(make):
 
 
 def test_an_agent_that_was_stopped_blames_no_gpu(make):
+    """Its request is older than the deadline when it goes on, and the answer came in time."""
     node = make(config="telemetry: {interval: 1s}\n")
     node.start_agent()
-    # Samples are slow, but within their deadline, so that one is always in progress.
+    worker = Path("/proc", subprocess.run(["pgrep", "-P", str(node.agent.pid), "-f", "penstock-worker"], capture_output=True, text=True, check=True).stdout.split()[0])
+
+    def in_a_call() -> bool:
+        return any("nanosleep" in (thread / "wchan").read_text() for thread in (worker / "task").iterdir())
     node.sim("fault", "all", "hang", "nvmlDeviceGetUtilizationRates", "500")
-    time.sleep(2)
-    os.kill(node.agent.pid, signal.SIGSTOP)
-    time.sleep(6.5)
-    os.kill(node.agent.pid, signal.SIGCONT)
+
+    def is_stopped_within_a_call() -> bool:
+        os.kill(node.agent.pid, signal.SIGSTOP)
+        if in_a_call():
+            return True
+        os.kill(node.agent.pid, signal.SIGCONT)
+        return False
+    wait_until(is_stopped_within_a_call, "a slow request to be in progress")
+    before = len(node.log())
     node.sim("heal", "all")
+    wait_until(lambda: not in_a_call(), "the answer")
+    time.sleep(6.5)  # longer than the deadline, 5 s
+    os.kill(node.agent.pid, signal.SIGCONT)
     look(node, 1)
-    assert "abandoned" not in node.log()
-    assert "hangs" not in node.log()
+    said = node.log()[before:]
+    assert "abandoned" not in said and "hangs" not in said, said
 
 
 class Held:

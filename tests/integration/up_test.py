@@ -144,7 +144,7 @@ def test_detached_it_tells_why_the_agent_could_not_start(home):
     assert up.returncode == 1 and "another program already listens there" in up.stderr and "exited with status 1" in up.stderr
 
 
-@pytest.mark.parametrize("file", ("ledger.json", "doors.json", "changes.json", "health.json", "health-marks.json", "configuration.json"))
+@pytest.mark.parametrize("file", ("ledger.json", "ledger-limits.json", "doors.json", "changes.json", "health.json", "health-marks.json", "configuration.json"))
 def test_an_agent_does_not_start_with_state_that_it_cannot_read(home, file):
     (home.state_dir / file).mkdir(parents=True)  # a folder is unreadable also for root
     up = home.up()

@@ -257,6 +257,15 @@ def test_another_folder_takes_the_files_over(make):
     wait_files(node)
 
 
+def test_a_folder_that_is_switched_off_while_no_agent_runs_loses_the_files(make):
+    node = make()
+    wait_files(node, "driver-ready", "toolkit-ready")
+    node.end_agent()
+    node.config.write_text(node.config.read_text().replace(f"directory: {node.home}/validations, ", ""))
+    node.start_agent(devices=1)
+    wait_files(node)
+
+
 def test_cleanup_removes_the_files(make):
     node = make()
     wait_files(node, "driver-ready", "toolkit-ready")

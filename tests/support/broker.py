@@ -12,16 +12,23 @@ PATIENCE = 60
 
 
 @contextlib.contextmanager
-def connected(run_dir: Path):
-    """A connection to the broker, also if the path is too long for a socket address."""
-    folder = os.open(run_dir, os.O_PATH | os.O_DIRECTORY)
+def address_of(file: Path):
+    """A socket's address of a length that is possible, for connecting to it meanwhile."""
+    folder = os.open(file.parent, os.O_PATH | os.O_DIRECTORY)
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(PATIENCE)
-            connection.connect(f"/proc/self/fd/{folder}/penstock.sock")
-            yield connection
+        yield f"/proc/self/fd/{folder}/{file.name}"
     finally:
         os.close(folder)
+
+
+@contextlib.contextmanager
+def connected(run_dir: Path):
+    """A connection to the broker, also if the path is too long for a socket address."""
+    with address_of(run_dir / "penstock.sock") as address, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(PATIENCE)
+        connection.connect(address)
+        yield connection
 
 
 def exchange(run_dir: Path, request: dict) -> list[dict]:
@@ -32,7 +39,7 @@ def exchange(run_dir: Path, request: dict) -> list[dict]:
         answers = []
         for line in lines:
             answers.append(json.loads(line))
-            if not answers[-1].keys() & {"waiting", "moving"}:
+            if not answers[-1].keys() & {"waiting", "moving", "dividing"}:
                 return answers
     raise ConnectionError(f"{request}: the connection ended after {answers}")
 

@@ -11,6 +11,7 @@
 #include "adapter/cluster/client_labels.h"
 #include "adapter/cluster/configuration_watch.h"
 #include "adapter/cluster/counters_watch.h"
+#include "adapter/cluster/former_writes.h"
 #include "adapter/cluster/node_labels.h"
 #include "adapter/cluster/node_state_object.h"
 #include "adapter/cluster/node_status.h"
@@ -36,7 +37,6 @@ namespace {
 constexpr char kLabels[] = "labels", kFeature[] = "NodeFeature", kNodeState[] = "NodeState",
                kNodeStatus[] = "node status", kClients[] = "clients", kReady[] = "ready condition";
 constexpr std::string_view kClientsManager = "penstock-clients";
-constexpr std::string_view kConditionManager = "penstock-condition";
 constexpr std::string_view kHostFeatures = "feature.node.kubernetes.io/";
 
 constexpr base::Duration kSettle = 200ms;  // NodeState: further changes usually follow
@@ -45,6 +45,7 @@ constexpr base::Duration kBeginning = 1s;  // after a start, allocators are open
 constexpr base::Duration kOfTheStart = 5s;     // times this early count as start times
 constexpr base::Duration kStarting = 30s;      // what an agent has not decided by then is not ready
 constexpr base::Duration kNumbersAreNew = 3s;  // older ones are left to the kubelet's own update
+constexpr base::Duration kNfdFollows = 3min;   // NFD reads its files once a minute by default
 
 /// Whether a NodeFeature object carries the labels to the Node.
 enum class Carried { kUnknown, kNo, kYes };
@@ -72,8 +73,7 @@ bool ClusterUpdate::operator==(const ClusterUpdate& other) const {
     return reported.empty() ? 0 : reported.back().number + 1;
   };
   return labels == other.labels && annotations == other.annotations && known == other.known &&
-         pause == other.pause && last(notices) == last(other.notices) &&
-         ToJson(report) == ToJson(other.report);
+         pause == other.pause && last(notices) == last(other.notices) && report == other.report;
 }
 
 struct ClusterAdapter::State : std::enable_shared_from_this<State> {
@@ -90,15 +90,21 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
                    [this](const std::string& what, ReconcileLoop::Problem problem) {
                      work.Report(what, std::move(problem));
                    }}),
-        feature(api, {.resource = {"nfd.k8s-sigs.io", "v1alpha1", "nodefeatures"},
+        feature(api, {.resource = NodeFeatures(),
                       .namespace_name = options.namespace_name,
-                      .name = "penstock-features-for-" + options.node,
-                      .content = "/spec/labels"}),
+                      .name = NodeFeatureName(options.node),
+                      .content = "/spec/labels",
+                      .manager = std::string(kObjectsManager)}),
         node_state(api, {.resource = {std::string(api::kNodeStateGroup),
                                       std::string(api::kNodeStateVersion),
                                       std::string(api::kNodeStatePlural)},
                          .name = options.node,
-                         .content = "/status"}),
+                         .content = "/status",
+                         .manager = std::string(kObjectsManager)}),
+        former(api, options.node, options.namespace_name,
+               [this](const std::string& what, ReconcileLoop::Problem problem) {
+                 work.Report(what, std::move(problem));
+               }),
         recorder(api, "penstock", options.node),
         counters(api, options.counters_map,
                  {.reported =
@@ -199,9 +205,9 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   }
 
   void WriteAll() {
-    if (options.labels.node_feature != Switch::kOff) work.Soon(kFeature);
+    work.Soon(kFeature);
     work.Soon(kLabels);
-    if (options.config.ready_condition != Switch::kOff) work.Soon(kReady);
+    work.Soon(kReady);
     if (options.config.node_state == Switch::kOff) return;
     if (Now() - *begun < kBeginning) {
       work.After(kNodeState, kBeginning - (Now() - *begun));
@@ -260,6 +266,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
                 {plan.contested.empty()
                      ? ""
                      : "other field managers change the agent's labels: " + plan.contested});
+    ReportOtherValues(plan.other_values);
     if (plan.again) work.After(kLabels, *plan.again);
     if (!plan.write && !AnnotationsDiffer(*node)) return done({});
     Json object = NodeWith(*node, plan.set);
@@ -273,6 +280,22 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
              if (answer.ok()) self->annotated = annotations;
              self->LabelsWritten(set, answer, done);
            });
+  }
+
+  /// Of labels left to NFD. Where a NodeFeature is to carry them, that is what has to be repaired.
+  void ReportOtherValues(const std::string& keys) {
+    if (keys.empty() || options.labels.node_feature != Switch::kOff) {
+      other_values_since.reset();
+      return work.Report("labels of NFD", {});
+    }
+    if (!other_values_since) other_values_since = Now();
+    const base::Duration left = *other_values_since + kNfdFollows - Now();
+    if (left > base::Duration{}) return work.After(kLabels, left);
+    work.Report("labels of NFD", {"NFD publishes other values than the agent's of " + keys +
+                                      ": delete the NodeFeature (" +
+                                      FeatureDeletion(options.node, options.namespace_name) +
+                                      "), the file in features.d or the rule that they come from",
+                                  true});
   }
 
   /// What our field manager owns is then these labels alone. The uid prevents the apply from
@@ -379,6 +402,10 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   bool OwnerKnown() const { return watch.node() != nullptr || watch.node_forbidden(); }
 
   void WriteFeature(const Done& done) {
+    if (options.labels.node_feature == Switch::kOff) {
+      const ObservedNode* node = watch.node();
+      return node == nullptr ? done({}) : former.TakeFeatureBack(*node, done);
+    }
     if (!begun || !update->labels || !OwnerKnown()) return done({});
     work.After(kFeature, kRereadInterval);
     feature.Reconcile(
@@ -408,7 +435,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
 
   Json WantedNodeState(const Json* found) {
     Remember(found);
-    api::Report report = update->report;
+    api::Report report = *update->report;
     for (api::AllocatorReport& allocator : report.allocators)
       if (allocator.name == "cluster") allocator = OwnAllocator(true);
     Json object = OwnedNodeState(report, NodeUid());
@@ -447,12 +474,14 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   void WriteReady(const Done& done) {
     const ObservedNode* node = watch.node();
     if (!begun || node == nullptr) return done(NothingTried());
-    const auto& conditions = update->report.conditions;
+    if (options.config.ready_condition == Switch::kOff)
+      return former.TakeConditionBack(*node, done);
+    const auto& conditions = update->report->conditions;
     const auto wanted =
         std::ranges::find(conditions, "AcceleratorsReady", &api::ConditionReport::type);
     if (wanted == conditions.end()) return done(NothingTried());
     const bool failed = std::ranges::any_of(
-        update->report.validation, [](const auto& step) { return step.state == "failed"; });
+        update->report->validation, [](const auto& step) { return step.state == "failed"; });
     const auto running = Now() - *begun;
     if (!wanted->status && !failed && running < kStarting && node->ready &&
         node->ready->status == "True") {
@@ -489,7 +518,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
     if (!remembered && options.config.node_state != Switch::kOff)
       return;  // the earlier report is still being read
     const protocol::kube::ObjectReference about{"v1", "Node", "", options.node, NodeUid()};
-    for (const view::NodeEvent& event : events.Next(update->report, update->notices))
+    for (const view::NodeEvent& event : events.Next(*update->report, update->notices))
       event.warning ? recorder.Warning(about, event.reason, event.message)
                     : recorder.Normal(about, event.reason, event.message);
   }
@@ -533,6 +562,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   std::optional<Annotations> annotated;  // as written last
   Carried carried;
   bool labels_taken_back = false;  // where labels.node is off: there is nothing to do any more
+  std::optional<base::TimePoint> other_values_since;  // that labels left to NFD have
   bool remembered = false;
 
   NodeLabelReconciler reconciler;
@@ -542,6 +572,7 @@ struct ClusterAdapter::State : std::enable_shared_from_this<State> {
   ReconcileLoop work;
   ConfigurationWatch watch;
   ObjectReconciler feature, node_state;
+  FormerWrites former;
   protocol::kube::EventRecorder recorder;
   CountersWatch counters;
   PodLabelWatch pods;
@@ -554,16 +585,10 @@ ClusterAdapter::~ClusterAdapter() = default;
 
 void ClusterAdapter::Start() { state_->Start(); }
 
-void ClusterAdapter::Show(ClusterUpdate update) {
-  state_->api.executor().Post([weak = std::weak_ptr(state_), update = std::move(update)]() mutable {
-    if (const auto state = weak.lock()) state->Show(std::move(update));
-  });
-}
+void ClusterAdapter::Show(ClusterUpdate update) { state_->Show(std::move(update)); }
 
 void ClusterAdapter::ShowKubeletHas(const adapter::kubelet::KubeletAmounts& resources) {
-  state_->api.executor().Post([weak = std::weak_ptr(state_), resources] {
-    if (const auto state = weak.lock()) state->ShowKubeletHas(resources);
-  });
+  state_->ShowKubeletHas(resources);
 }
 
 }  // namespace penstock::adapter::cluster

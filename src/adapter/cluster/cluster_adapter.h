@@ -24,7 +24,8 @@ namespace penstock::adapter::cluster {
 
 /// State of one moment to publish in the cluster.
 struct ClusterUpdate {
-  api::Report report;
+  std::shared_ptr<const api::Report>
+      report;  ///< never null; the same object where it says the same (view/report_cache.h)
   std::optional<std::map<std::string, std::string>>
       labels;  ///< unset until the devices are first read, and while these labels have to wait
   bool known = false;  ///< the devices were read: the rest can be shown although labels wait
@@ -33,11 +34,11 @@ struct ClusterUpdate {
   std::optional<std::set<std::string>> pause =
       {};  ///< of Options::clients, those to be stopped now; unset: not known yet
   std::vector<node::health::Notice> notices;  ///< what happened to devices, for Events
+  /// Compares what is shown, and of the notices whether there are new ones.
   bool operator==(const ClusterUpdate&) const;
 };
 
-/// Lives on the executor of `api`, which is a thread of its own. Show may be called from any
-/// thread.
+/// Lives on the executor of `api`, which is a thread of its own, and is called on it.
 class ClusterAdapter {
  public:
   struct Options {
@@ -74,7 +75,7 @@ class ClusterAdapter {
   };
 
   ClusterAdapter(protocol::kube::Api& api, Options options, Callbacks callbacks);
-  ~ClusterAdapter();  ///< call on the executor
+  ~ClusterAdapter();
 
   void Start();
 

@@ -43,19 +43,19 @@ class ClusterAdapterTest : public testing::Test {
         "kubelet");
     options_.node = "n1";
     options_.namespace_name = "penstock";
-    news_.report.node = "n1";
-    news_.report.version = "0.1.0";
-    news_.report.vendors = {{.vendor = "nvidia", .driver = "550.54.15"}};
+    report_.node = "n1";
+    report_.version = "0.1.0";
+    report_.vendors = {{.vendor = "nvidia", .driver = "550.54.15"}};
     for (int i = 0; i < 2; ++i)
-      news_.report.devices.push_back({.id = "GPU-" + std::to_string(i),
-                                      .vendor = "nvidia",
-                                      .model = "NVIDIA A100",
-                                      .index = i,
-                                      .health_state = "healthy",
-                                      .health_since = "2026-11-21T03:42:00.000Z",
-                                      .allocator = "kubelet"});
-    news_.report.configuration = {.origin = "defaults", .since = "2026-11-21T03:42:00.000Z"};
-    news_.report.conditions = {
+      report_.devices.push_back({.id = "GPU-" + std::to_string(i),
+                                 .vendor = "nvidia",
+                                 .model = "NVIDIA A100",
+                                 .index = i,
+                                 .health_state = "healthy",
+                                 .health_since = "2026-11-21T03:42:00.000Z",
+                                 .allocator = "kubelet"});
+    report_.configuration = {.origin = "defaults", .since = "2026-11-21T03:42:00.000Z"};
+    report_.conditions = {
         {.type = "Ready", .status = true, .reason = "Ready", .since = "2026-11-21T03:42:00.000Z"}};
     news_.labels = Labels{{"nvidia.com/gpu.count", "2"}, {"nvidia.com/gfd.timestamp", "100"}};
   }
@@ -74,21 +74,28 @@ class ClusterAdapterTest : public testing::Test {
   /// As in the agent: the report contains the adapter's own state.
   void Reported(const api::AllocatorReport& report) {
     state_ = report;
-    auto& allocators = news_.report.allocators;
+    auto& allocators = report_.allocators;
     std::erase_if(allocators, [](const api::AllocatorReport& allocator) {
       return allocator.name == "cluster";
     });
     allocators.push_back(report);
     if (shown_)
       executor_.Post([this] {
-        if (adapter_) adapter_->Show(news_);
+        if (adapter_) adapter_->Show(News());
       });
+  }
+
+  /// As the agent has it: an equal report is the same object.
+  const ClusterUpdate& News() {
+    if (news_.report == nullptr || *news_.report != report_)
+      news_.report = std::make_shared<const api::Report>(report_);
+    return news_;
   }
 
   /// Shows the state; then this time passes.
   void Show(base::Duration then = {}) {
     shown_ = true;
-    adapter_->Show(news_);
+    adapter_->Show(News());
     executor_.RunUntilIdle();
     executor_.Advance(then);
   }
@@ -109,9 +116,9 @@ class ClusterAdapterTest : public testing::Test {
   /// As after a kill and a restart: the agent's times are those of its new start.
   void Restart() {
     adapter_.reset();
-    for (auto& device : news_.report.devices) device.health_since = "2026-11-22T00:00:00.000Z";
-    for (auto& condition : news_.report.conditions) condition.since = "2026-11-22T00:00:00.000Z";
-    news_.report.configuration.since = "2026-11-22T00:00:00.000Z";
+    for (auto& device : report_.devices) device.health_since = "2026-11-22T00:00:00.000Z";
+    for (auto& condition : report_.conditions) condition.since = "2026-11-22T00:00:00.000Z";
+    report_.configuration.since = "2026-11-22T00:00:00.000Z";
     (*news_.labels)["nvidia.com/gfd.timestamp"] = "200";
     Start();
   }
@@ -127,12 +134,12 @@ class ClusterAdapterTest : public testing::Test {
   }
   /// The agent's validation has one step, in this state.
   void Validate(const std::string& state, const std::string& reason = "") {
-    news_.report.validation = {{.name = "driver", .state = state, .reason = reason}};
-    std::erase_if(news_.report.conditions,
+    report_.validation = {{.name = "driver", .state = state, .reason = reason}};
+    std::erase_if(report_.conditions,
                   [](const auto& one) { return one.type == "AcceleratorsReady"; });
-    for (const api::ConditionReport& one : view::ConditionsOf(news_.report))
-      if (one.type == "AcceleratorsReady") news_.report.conditions.push_back(one);
-    news_.report.conditions.back().since = "2026-11-21T03:42:00.000Z";
+    for (const api::ConditionReport& one : view::ConditionsOf(report_))
+      if (one.type == "AcceleratorsReady") report_.conditions.push_back(one);
+    report_.conditions.back().since = "2026-11-21T03:42:00.000Z";
   }
   json Condition() const {
     const json none = json::array();
@@ -144,6 +151,15 @@ class ClusterAdapterTest : public testing::Test {
     return std::ranges::count_if(api_.calls(), [](const auto& call) {
       return call.method == "PATCH" && call.path == std::string(kNode) + "/status";
     });
+  }
+  /// NFD publishes this value of a label, as nfd-master does; null: none any more.
+  void NfdPublishes(const json& count) {
+    const json keys = count.is_null() ? json() : json("nvidia.com/gpu.count");
+    api_.Merge(kNode,
+               {{"metadata",
+                 {{"annotations", {{"nfd.node.kubernetes.io/feature-labels", keys}}},
+                  {"labels", {{"nvidia.com/gpu.count", count}}}}}},
+               "nfd-master");
   }
   std::string Annotation() const {
     return api_.Find(kNode)
@@ -169,7 +185,8 @@ class ClusterAdapterTest : public testing::Test {
   base::ManualExecutor executor_;
   FakeApi api_{executor_};
   ClusterAdapter::Options options_;
-  ClusterUpdate news_;
+  api::Report report_;
+  ClusterUpdate news_;  // the rest of it
   std::vector<api::RemoteConfig> assignments_;
   std::vector<bool> nfd_;
   std::vector<std::map<std::string, std::string>> requests_;
@@ -236,7 +253,7 @@ TEST_F(ClusterAdapterTest, MissingDataTakesNoLabelAway) {
   news_.labels = Labels{{"nvidia.com/gpu.count", "3"}};
   Show(1s);
   news_.labels.reset();
-  news_.report.devices[0].health_state = "unhealthy";
+  report_.devices[0].health_state = "unhealthy";
   Show(1h);
   EXPECT_EQ(Label("nvidia.com/gpu.count"), "3");
   EXPECT_EQ(Status()["summary"]["healthy"], 1);
@@ -347,7 +364,9 @@ TEST_F(ClusterAdapterTest, AnNfdBesideUsIsReportedAndLeftAlone) {
   EXPECT_EQ(Label("a/b"), "1");
   EXPECT_EQ(Label("feature.node.kubernetes.io/x"), "(none)");
   executor_.Advance(1h);
-  EXPECT_EQ(api_.Writes(), 0u);
+  EXPECT_EQ(NodeWrites(), 0);
+  EXPECT_THAT(state_.reason,
+              HasSubstr("NFD publishes other values than the agent's of nvidia.com/gpu.count:"));
   api_.Merge(
       kNode,
       json::parse(R"({"metadata": {"annotations": {"nfd.node.kubernetes.io/feature-labels": null},
@@ -442,7 +461,7 @@ TEST_F(ClusterAdapterTest, AFalseThatAUserSetsAtTheSameMomentStays) {
   news_.pause.emplace();
   Converge();
   news_.pause = {kDcgm};
-  adapter_->Show(news_);
+  adapter_->Show(News());
   // The adapter decides before it hears of this.
   api_.Merge(kNode, {{"metadata", {{"labels", {{kDcgm, "false"}}}}}}, "kubectl-label");
   executor_.Advance(1min);
@@ -472,7 +491,7 @@ TEST_F(ClusterAdapterTest, LabelsThatTheAgentWroteGoOnceTheyAreSwitchedOff) {
   EXPECT_EQ(Label("nvidia.com/gpu.product"), "mine") << "of another field manager";
   EXPECT_EQ(Label("zone"), "a");
   EXPECT_EQ(NodeWrites(), 1);
-  news_.report.version = "0.2.0";
+  report_.version = "0.2.0";
   Show(30min);
   Restart();
   Show(10s);
@@ -584,11 +603,131 @@ TEST_F(ClusterAdapterTest, WithoutNfdTheLabelsGoStraightOnTheNode) {
   EXPECT_EQ(Label("nvidia.com/gpu.count"), "2") << "the label stays until NFD publishes it";
 }
 
+// A NodeFeature that is switched off.
+
+class FormerFeatureTest : public ClusterAdapterTest {
+ protected:
+  /// NFD has published what an agent's NodeFeature carried, and the next agent writes none.
+  void SwitchOff() {
+    options_.labels.node_feature = Switch::kOn;
+    Converge();
+    NfdPublishes("2");
+    options_.labels.node_feature = Switch::kOff;
+    news_.labels = Labels{{"nvidia.com/gpu.count", "1"}};
+    Restart();
+  }
+  long FeatureRequests(const std::string& method) const {
+    return std::ranges::count_if(api_.calls(), [&](const auto& call) {
+      return call.method == method && call.path == kFeature;
+    });
+  }
+};
+
+TEST_F(FormerFeatureTest, GoesAndTheNodeGetsItsLabels) {
+  SwitchOff();
+  Show(10s);
+  EXPECT_EQ(api_.Find(kFeature), nullptr);
+  NfdPublishes(nullptr);
+  executor_.Advance(1s);
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "1");
+  executor_.Advance(1h);
+  EXPECT_EQ(FeatureRequests("GET"), 1);
+  EXPECT_EQ(FeatureRequests("DELETE"), 1);
+  EXPECT_EQ(state_.reason, "");
+}
+
+TEST_F(FormerFeatureTest, GoesAlsoWhereThereAreNoLabelsAnyMore) {
+  options_.labels.node_feature = Switch::kOn;
+  Converge();
+  NfdPublishes("2");
+  options_.labels.node = options_.labels.node_feature = Switch::kOff;
+  Restart();
+  news_.labels = Labels{};
+  Show(10s);
+  EXPECT_EQ(api_.Find(kFeature), nullptr);
+}
+
+TEST_F(FormerFeatureTest, IsLookedForOnceNfdHasSomethingOfIt) {
+  Converge();
+  api_.Merge(kNode,
+             {{"metadata",
+               {{"annotations", {{"nfd.node.kubernetes.io/feature-labels", "pci-10de.present"}}}}}},
+             "nfd-master");
+  executor_.Advance(1h);
+  EXPECT_EQ(FeatureRequests("GET"), 0);
+  NfdPublishes("2");
+  executor_.Advance(1s);
+  EXPECT_EQ(FeatureRequests("GET"), 1);
+}
+
+TEST_F(FormerFeatureTest, OfAnotherStays) {
+  api_.Put(kFeature, json{{"apiVersion", "nfd.k8s-sigs.io/v1alpha1"}, {"kind", "NodeFeature"}},
+           "gpu-feature-discovery");
+  NfdPublishes("2");
+  Converge();
+  EXPECT_NE(api_.Find(kFeature), nullptr);
+  EXPECT_EQ(state_.reason, "");
+}
+
+TEST_F(FormerFeatureTest, ThatWasMadeAgainMeanwhileStays) {
+  SwitchOff();
+  api_.SetLateAnswers(1ms);
+  Show();
+  while (FeatureRequests("GET") == 0) executor_.Advance(1ms);
+  api_.Remove(kFeature);
+  api_.Put(kFeature, {{"apiVersion", "nfd.k8s-sigs.io/v1alpha1"}, {"kind", "NodeFeature"}});
+  executor_.Advance(1min);
+  EXPECT_EQ(FeatureRequests("DELETE"), 1);
+  EXPECT_NE(api_.Find(kFeature), nullptr);
+}
+
+TEST_F(FormerFeatureTest, ThatMayNotBeDeletedIsNamedWithTheCommandForIt) {
+  SwitchOff();
+  api_.Forbid("DELETE", kFeature);
+  Show(1h);
+  EXPECT_EQ(FeatureRequests("DELETE"), 1) << "at rest nothing is asked of the server";
+  EXPECT_THAT(state_.reason,
+              AllOf(HasSubstr("labels.nodeFeature is off"),
+                    HasSubstr("`kubectl -n penstock delete nodefeature penstock-features-for-n1`"),
+                    HasSubstr(R"(resources: ["nodefeatures"])")));
+  EXPECT_EQ(state_.state, "open");
+  api_.Remove(kFeature);
+  NfdPublishes(nullptr);
+  executor_.Advance(1s);
+  EXPECT_EQ(state_.reason, "");
+}
+
+TEST_F(FormerFeatureTest, IsDeletedOnceTheServerAnswers) {
+  SwitchOff();
+  api_.Fail({.status = 503, .times = 2, .method = "GET", .path = kFeature});
+  api_.Fail({.status = 503, .times = 3, .method = "DELETE", .path = kFeature});
+  Show(5min);
+  EXPECT_EQ(api_.Find(kFeature), nullptr);
+}
+
+TEST_F(FormerFeatureTest, OtherValuesThatNfdKeepsAreReported) {
+  SwitchOff();
+  api_.Forbid("GET", kFeature);
+  Show(2min);
+  EXPECT_EQ(state_.reason, "") << "NFD takes its time";
+  executor_.Advance(2min);
+  EXPECT_THAT(state_.reason,
+              AllOf(HasSubstr("NFD publishes other values"), HasSubstr("nvidia.com/gpu.count"),
+                    HasSubstr("delete nodefeature penstock-features-for-n1")));
+  EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
+  NfdPublishes("1");
+  executor_.Advance(1s);
+  EXPECT_EQ(state_.reason, "");
+}
+
 // Remote configuration.
 
 class RemoteTest : public ClusterAdapterTest {
  protected:
-  RemoteTest() { options_.config.config_map.name = "configs"; }
+  RemoteTest() {
+    options_.config.config_map.name = "configs";
+    options_.config.config_map.node_label = "nvidia.com/device-plugin.config";
+  }
   void PutMap(const json& data) {
     api_.Put(kMap, {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"data", data}}, "kubectl");
   }
@@ -665,7 +804,7 @@ TEST_F(ClusterAdapterTest, TheNodesObjectIsWrittenOnceASecondAtMostAndTheLastSta
   ASSERT_FALSE(Status().is_null());
   EXPECT_EQ(api_.Find(kNodeState)->at("metadata").at("ownerReferences").at(0).at("name"), "n1");
   for (int i = 0; i < 50; ++i) {
-    news_.report.devices[0].health_reason = "look " + std::to_string(i);
+    report_.devices[0].health_reason = "look " + std::to_string(i);
     Show(100ms);
   }
   executor_.Advance(2s);
@@ -676,7 +815,7 @@ TEST_F(ClusterAdapterTest, TheNodesObjectIsWrittenOnceASecondAtMostAndTheLastSta
 
 TEST_F(ClusterAdapterTest, AChangeShowsOnTheNodesObjectWithinASecond) {
   Converge();
-  news_.report.devices[0].health_state = "unhealthy";
+  report_.devices[0].health_state = "unhealthy";
   Show(900ms);
   EXPECT_EQ(Status()["summary"]["healthy"], 1);
 }
@@ -687,7 +826,7 @@ TEST_F(ClusterAdapterTest, WithoutItsKindTheNodesObjectIsLookedForRarelyAndInSil
   EXPECT_EQ(state_.reason, "");
   EXPECT_EQ(Label("nvidia.com/gpu.count"), "2");
   for (int i = 0; i < 60; ++i) {
-    news_.report.devices[0].health_reason = std::to_string(i);
+    report_.devices[0].health_reason = std::to_string(i);
     Show(1min);
   }
   EXPECT_LE(api_.Count("get") + api_.Count("apply"), 26u);
@@ -714,7 +853,7 @@ TEST_F(ClusterAdapterTest, SwitchedOffThereIsNoObjectAndNoEvent) {
   options_.config.node_state = options_.config.events = options_.config.node_status = Switch::kOff;
   options_.labels.node = Switch::kOff;
   Converge();
-  news_.report.devices[0].health_state = "unhealthy";
+  report_.devices[0].health_state = "unhealthy";
   Show();
   KubeletHas(2, 1, 1h);
   EXPECT_EQ(api_.Writes(), 0u);
@@ -790,6 +929,45 @@ TEST_F(ClusterAdapterTest, TheConditionCanBeSwitchedOff) {
   Validate("passed");
   Converge();
   EXPECT_TRUE(Condition().is_null());
+}
+
+TEST_F(ClusterAdapterTest, AConditionThatIsSwitchedOffGoes) {
+  Validate("passed");
+  Converge();
+  ASSERT_EQ(Condition()["status"], "True");
+  options_.config.ready_condition = Switch::kOff;
+  Restart();
+  Show(10s);
+  EXPECT_TRUE(Condition().is_null());
+  EXPECT_EQ(StatusWrites(), 1);
+  EXPECT_EQ(api_.Find(kNode)->at("status").at("capacity").at("cpu"), "8");
+  Show(1h);
+  EXPECT_EQ(StatusWrites(), 1);
+  EXPECT_EQ(state_.reason, "");
+}
+
+TEST_F(ClusterAdapterTest, AConditionOfAnotherStaysWhereOursIsSwitchedOff) {
+  const json condition = {{"type", "penstock.io/AcceleratorsReady"}, {"status", "True"}};
+  api_.Merge(kNode, {{"status", {{"conditions", json::array({condition})}}}}, "someone");
+  options_.config.ready_condition = Switch::kOff;
+  Validate("failed", "it is gone");
+  Converge();
+  EXPECT_EQ(Condition()["status"], "True");
+}
+
+TEST_F(ClusterAdapterTest, AConditionThatMayNotBeRemovedIsNamedWithTheCommandForIt) {
+  Validate("passed");
+  Converge();
+  options_.config.ready_condition = Switch::kOff;
+  api_.Forbid("PATCH", std::string(kNode) + "/status");
+  Restart();
+  Show(1h);
+  EXPECT_EQ(StatusWrites(), 1) << "at rest nothing is asked of the server";
+  EXPECT_THAT(state_.reason,
+              AllOf(HasSubstr("cluster.readyCondition is off"),
+                    HasSubstr("kubectl patch node n1 --subresource=status"),
+                    HasSubstr(R"({"$patch":"delete","type":"penstock.io/AcceleratorsReady"})"),
+                    HasSubstr(R"(resources: ["nodes/status"])")));
 }
 
 TEST_F(ClusterAdapterTest, WhatTheKubeletHasShowsOnTheNodeAtOnceByOnePatch) {
@@ -870,8 +1048,8 @@ TEST_F(ClusterAdapterTest, WithoutTheRightToPatchNodeStatusTheKubeletsTickHasToD
 TEST_F(ClusterAdapterTest, ReportsWhatHappenedAsEventsOnTheNode) {
   Converge();
   EXPECT_THAT(Events(), IsEmpty());
-  news_.report.devices[1].health_state = "unhealthy";
-  news_.report.devices[1].health_reason = "XID 79";
+  report_.devices[1].health_state = "unhealthy";
+  report_.devices[1].health_reason = "XID 79";
   Show(1s);
   EXPECT_THAT(Events(), ElementsAre("DeviceUnhealthy"));
   for (const auto& call : api_.calls()) {
@@ -884,10 +1062,10 @@ TEST_F(ClusterAdapterTest, ReportsWhatHappenedAsEventsOnTheNode) {
 }
 
 TEST_F(ClusterAdapterTest, AnAgentRestartedReportsOnlyWhatChangedMeanwhile) {
-  news_.report.devices[1].health_state = "unhealthy";
+  report_.devices[1].health_state = "unhealthy";
   Converge();
   Restart();
-  news_.report.devices[0].health_state = "gone";
+  report_.devices[0].health_state = "gone";
   Show(10s);
   EXPECT_THAT(Events(), ElementsAre("DeviceGone"));
 }
@@ -896,7 +1074,7 @@ TEST_F(ClusterAdapterTest, EventsDoNotWaitForAnObjectThatCannotBe) {
   api_.Forbid("", "/apis/penstock.io/");
   Converge();
   EXPECT_THAT(state_.reason, HasSubstr("nodestates"));
-  news_.report.devices[0].health_state = "gone";
+  report_.devices[0].health_state = "gone";
   Show(1s);
   EXPECT_THAT(Events(), ElementsAre("DeviceGone"));
 }
@@ -939,7 +1117,7 @@ TEST_F(ClusterAdapterTest, AnApiServerThatIsAwayIsWaitedForAndThenHasTheLastStat
   executor_.Advance(1min);
   for (int i = 3; i < 20; ++i) {
     (*news_.labels)["nvidia.com/gpu.count"] = std::to_string(i);
-    news_.report.devices[0].health_reason = std::to_string(i);
+    report_.devices[0].health_reason = std::to_string(i);
     Show(10s);
   }
   EXPECT_NE(state_.reason, "");

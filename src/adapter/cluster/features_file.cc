@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "node/label/features_file.h"
 #include "os/core/file.h"
+#include "os/marker_files.h"
 
 namespace penstock::adapter::cluster {
 namespace {
@@ -85,5 +86,17 @@ FeaturesFile::~FeaturesFile() {
 }
 
 const std::string& FeaturesFile::problem() const { return state_->problem; }
+
+void RemoveFeaturesFile(base::Executor& io, std::string path, std::string now) {
+  io.Post([path = std::move(path), now = std::move(now)] {
+    if (!os::Exists(path) || os::IsSame(path, now)) return;
+    const base::Status removed = os::UpdateMarkers(base::FolderOf(path), {}, {base::LeafOf(path)});
+    if (removed.ok())
+      base::Log(base::kInfo, "former labels file for NFD removed", {{"path", path}});
+    else
+      base::Log(base::kWarn, "cannot remove the former labels file for NFD",
+                {{"path", path}, {"why", removed.error().message()}});
+  });
+}
 
 }  // namespace penstock::adapter::cluster

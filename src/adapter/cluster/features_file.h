@@ -29,4 +29,10 @@ class FeaturesFile {
   std::shared_ptr<State> state_;
 };
 
+/// Removes the file of a former configuration, which NFD would go on publishing, on `io`, after
+/// what was posted there before. Not through a link in place of its folder, nor where another user
+/// can change that. Logs what it does, and why it cannot.
+/// `now`: that of the configuration now, which may be the same one by another path; empty: none.
+void RemoveFeaturesFile(base::Executor& io, std::string path, std::string now);
+
 }  // namespace penstock::adapter::cluster

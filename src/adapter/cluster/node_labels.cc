@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "api/labels.h"
 #include "base/core/strings.h"
 
 namespace penstock::adapter::cluster {
@@ -56,11 +57,13 @@ bool NodeLabelReconciler::Wait(base::TimePoint now, LabelPlan& plan) {
 LabelPlan NodeLabelReconciler::Decide(const ObservedNode& node, const NodeLabelSet& desired,
                                       bool carried, base::TimePoint now) {
   LabelPlan plan;
-  std::vector<std::string> contested;
+  std::vector<std::string> contested, other_values;
   for (const auto& [key, value] : desired) {
     const bool held = node.own.contains(key) && ValueOf(node, key) != nullptr;
     if (carried || node.nfd.contains(key)) {
       if (held) plan.set[key] = *ValueOf(node, key);
+      if (!carried && !key.starts_with(api::kFeaturePrefix) && Differs(node, key, value))
+        other_values.push_back(key);
       continue;
     }
     if (held && !Differs(node, key, value)) applied_[key] = value;  // applied by an earlier agent
@@ -78,6 +81,7 @@ LabelPlan NodeLabelReconciler::Decide(const ObservedNode& node, const NodeLabelS
     if (!desired.contains(key) && node.nfd.contains(key) && ValueOf(node, key) != nullptr)
       plan.set[key] = *ValueOf(node, key);
   plan.contested = base::Join(contested, ", ");
+  plan.other_values = base::Join(other_values, ", ");
   plan.write =
       std::ranges::any_of(
           plan.set, [&](const auto& label) { return Differs(node, label.first, label.second); }) ||

@@ -18,6 +18,8 @@ struct LabelPlan {
   NodeLabelSet set;                     ///< all labels that our field manager owns from now on
   std::optional<base::Duration> again;  ///< when to decide again even without a change
   std::string contested;                ///< for people: keys that others change, and their managers
+  std::string other_values;  ///< for people: keys left to NFD that have other values than desired;
+                             ///< not those that it finds itself (api::kFeaturePrefix)
 };
 
 /// Remembers the labels that it applied, to distinguish a new desired value (written at once) from

@@ -49,6 +49,16 @@ TEST_F(NodeLabelReconcilerTest, WritesWhatDiffersOnceAndNothingAfterwards) {
   EXPECT_EQ(node_.labels, (NodeLabelSet{{"a", "1"}, {"zone", "a"}}));
 }
 
+TEST_F(NodeLabelReconcilerTest, NamesKeysLeftToNfdThatHaveOtherValues) {
+  node_.nfd = {"a", "b", "gone", "feature.node.kubernetes.io/x", "x/gfd.timestamp"};
+  node_.labels = {{"a", "1"}, {"b", "1"}, {"feature.node.kubernetes.io/x", "1"}, {"c", "1"}};
+  node_.labels["x/gfd.timestamp"] = "1";
+  NodeLabelSet desired = {{"a", "1"}, {"b", "2"}, {"feature.node.kubernetes.io/x", "2"}};
+  desired.insert({{"c", "2"}, {"x/gfd.timestamp", "2"}});
+  EXPECT_EQ(Decide(desired).other_values, "b");
+  EXPECT_EQ(Decide(desired, true).other_values, "") << "the NodeFeature is to carry them";
+}
+
 TEST_F(NodeLabelReconcilerTest, AnAgentRestartedWritesOnlyDifferences) {
   Write({{"a", "1"}, {"gone", "x"}});
   keeper_ = {};

@@ -82,14 +82,21 @@ Json OwnedNodeState(const api::Report& report, const std::string& node_uid) {
   return object;
 }
 
+const protocol::kube::Resource& NodeFeatures() {
+  static const protocol::kube::Resource kind{"nfd.k8s-sigs.io", "v1alpha1", "nodefeatures"};
+  return kind;
+}
+
+std::string NodeFeatureName(const std::string& node) { return "penstock-features-for-" + node; }
+
 Json NodeFeatureOf(const std::string& node, const std::string& node_uid,
                    const std::map<std::string, std::string>& labels) {
-  Json object = {{"apiVersion", "nfd.k8s-sigs.io/v1alpha1"},
-                 {"kind", "NodeFeature"},
-                 {"metadata",
-                  {{"name", "penstock-features-for-" + node},
-                   {"labels", {{"nfd.node.kubernetes.io/node-name", node}}}}},
-                 {"spec", {{"labels", labels}}}};
+  Json object = {
+      {"apiVersion", "nfd.k8s-sigs.io/v1alpha1"},
+      {"kind", "NodeFeature"},
+      {"metadata",
+       {{"name", NodeFeatureName(node)}, {"labels", {{"nfd.node.kubernetes.io/node-name", node}}}}},
+      {"spec", {{"labels", labels}}}};
   SetOwner(object, node, node_uid);
   return object;
 }

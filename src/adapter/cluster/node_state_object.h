@@ -4,13 +4,18 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "adapter/cluster/observed_node.h"
 #include "api/report.h"
+#include "protocol/kube/api.h"
 
 namespace penstock::adapter::cluster {
+
+/// Field manager of the objects that the agent applies: NodeState and NodeFeature.
+inline constexpr std::string_view kObjectsManager = "penstock";
 
 /// Value and time of one entry of the object.
 struct DatedConditions {
@@ -35,6 +40,10 @@ class StartTimes {
 
 /// NodeStateOf with the Node as owner; without an owner if the Node's uid is unknown (empty).
 nlohmann::json OwnedNodeState(const api::Report& report, const std::string& node_uid);
+
+/// The kind of NodeFeature objects, and the name of a node's.
+const protocol::kube::Resource& NodeFeatures();
+std::string NodeFeatureName(const std::string& node);
 
 /// The object that passes the labels to NFD: NodeFeature of nfd.k8s-sigs.io/v1alpha1.
 nlohmann::json NodeFeatureOf(const std::string& node, const std::string& node_uid,

@@ -22,6 +22,9 @@ struct NodeNumbers {
 /// The condition of a Node by which users select nodes whose accelerators are ready.
 inline constexpr std::string_view kReadyCondition = "penstock.io/AcceleratorsReady";
 
+/// Field manager of that condition.
+inline constexpr std::string_view kConditionManager = "penstock-condition";
+
 /// That condition, as the Node shows it. Times as in the object.
 struct ObservedCondition {
   std::string status, reason, message, since;

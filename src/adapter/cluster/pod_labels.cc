@@ -11,7 +11,7 @@ namespace penstock::adapter::cluster {
 using node::ledger::Lease;
 
 Lease WithPod(Lease lease, const PodsOfNode& pods) {
-  if (lease.allocator != node::share::kKubeletAllocator || lease.pod.empty()) return lease;
+  if (!api::FindAllocator(lease.allocator).is_for_pods() || lease.pod.empty()) return lease;
   const auto pod = pods.find({lease.namespace_name, lease.pod});
   if (pod == pods.end() || (!lease.pod_uid.empty() && lease.pod_uid != pod->second.uid))
     return lease;
@@ -23,7 +23,7 @@ Lease WithPod(Lease lease, const PodsOfNode& pods) {
 namespace {
 
 Lease WithoutLabels(Lease lease) {
-  if (lease.allocator == node::share::kKubeletAllocator) lease.labels.clear();
+  if (api::FindAllocator(lease.allocator).is_for_pods()) lease.labels.clear();
   return lease;
 }
 

@@ -37,7 +37,7 @@ std::vector<Offer> AdvertisementFilter::Show(const std::vector<Offer>& offers, c
   std::set<std::string> still;
   std::vector<Offer> shown;
   for (const Offer& offer : offers) {
-    if (offer.allocator != node::share::kKubeletAllocator) continue;
+    if (offer.allocator != api::kKubeletAllocator) continue;
     Offer one = offer;
     one.slots.clear();
     for (OfferedSlot slot : offer.slots) {

@@ -76,7 +76,7 @@ std::string RandomUuid() {
 
 const Offer* FindOffer(const std::vector<Offer>& offers, const std::string& resource) {
   const auto found = std::find_if(offers.begin(), offers.end(), [&](const Offer& offer) {
-    return offer.allocator == node::share::kKubeletAllocator && offer.resource == resource;
+    return offer.allocator == api::kKubeletAllocator && offer.resource == resource;
   });
   return found == offers.end() ? nullptr : &*found;
 }
@@ -112,7 +112,7 @@ Result<ContainerEdits> AllocateHandler::AllocateContainer(const std::string& res
                                 lease.since.time_since_epoch())
                                 .count()) +
              "-" + std::to_string(++allocations_);
-  lease.allocator = node::share::kKubeletAllocator;
+  lease.allocator = api::kKubeletAllocator;
   ASSIGN(lease.slots, UsableSlots(resource, ids, now.offers));
   const auto inventory = node_.inventory.published().Get();
   ASSIGN(device::Edits edits, node::allocate::Commit(lease.slots, now.mode.consumer, *inventory,
@@ -140,7 +140,7 @@ base::Status AllocateHandler::ReleaseFormerHolders(const std::vector<Slot>& slot
     };
     const bool same = std::ranges::any_of(
         holder->slots, [&](const Slot& one) { return one.id == slot.id && again(one); });
-    if (holder->allocator != node::share::kKubeletAllocator || !same)
+    if (holder->allocator != api::kKubeletAllocator || !same)
       return Error(Code::kFailedPrecondition, "device " + slot.device + " is still held by " +
                                                   node::share::Describe(*holder) +
                                                   AsWhat(*holder, slot));

@@ -94,6 +94,7 @@ struct EngineReconciler::State {
   void Failed(const base::Error& error) {
     problem = "cannot configure the container engine: " + error.message();
     base::Log(base::kWarn, "engine configuration failed", {{"why", error.message()}});
+    options.failed();
   }
 
   os::Loop& control;

@@ -1,6 +1,7 @@
 // Sets up the kubelet's container engine as containers need it, if the configuration asks for it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +22,8 @@ class EngineReconciler {
     /// Changes are recorded there, so that they can be undone.
     std::string state_dir = "/var/lib/penstock";
     std::string proc_root = "/proc";
-    std::string runtime;  ///< penstock-runtime, as a path that the engine sees
+    std::string runtime;                   ///< penstock-runtime, as a path that the engine sees
+    std::function<void()> failed = [] {};  ///< the engine could not be set up: see `problem`
   };
   /// `engine` must outlive this object.
   EngineReconciler(os::Loop& control, protocol::engine::cri::EngineWatcher& engine,

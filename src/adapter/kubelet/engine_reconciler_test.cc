@@ -63,7 +63,8 @@ class EngineReconcilerTest : public testing::Test {
           loop_, *watcher_,
           EngineReconciler::Options{.state_dir = folder_ / "state",
                                     .proc_root = machine_.proc(),
-                                    .runtime = "/opt/penstock-runtime"});
+                                    .runtime = "/opt/penstock-runtime",
+                                    .failed = [this] { ++failed_; }});
       on_engine_ =
           watcher_->published().Subscribe([this](const auto&) { setup_->EngineChanged(); });
       setup_->Configure(wanted, handlers_);
@@ -117,6 +118,7 @@ class EngineReconcilerTest : public testing::Test {
   FakeEngine engine_{socket_};
   os::Loop loop_{"test"}, io_{"io"};
   std::vector<std::string> handlers_ = {"nvidia"};
+  int failed_ = 0;
   std::unique_ptr<EngineWatcher> watcher_;
   std::unique_ptr<EngineReconciler> setup_;
   base::Subscription on_engine_;
@@ -194,6 +196,7 @@ TEST_F(EngineReconcilerTest, WhatFailedIsSaidAndNotTriedAgainUntilSomethingElseI
   engine_.Start({.version = "2.1.1", .config = kCdiOff});
   ASSERT_TRUE(IsKnownAs("2.1.1"));
   EXPECT_NE(Problem(), "");
+  EXPECT_EQ(failed_, 1) << "once for each attempt";
   Configure(kRuntime);
   EXPECT_TRUE(os::Eventually([this] { return !Problem().empty(); }));
   EXPECT_EQ(Attempts(), 2u);

@@ -58,7 +58,7 @@ std::vector<Slot> HeldBeside(const std::vector<Offer>& offers,
                              const node::ledger::Snapshot& ledger) {
   std::unordered_map<std::string_view, const Slot*> held;  // by id
   for (const Lease& lease : ledger.leases)
-    if (lease.allocator == node::share::kKubeletAllocator)
+    if (lease.allocator == api::kKubeletAllocator)
       for (const Slot& slot : lease.slots) held.emplace(slot.id, &slot);
   if (held.empty()) return {};
   for (const Offer& offer : offers)
@@ -73,7 +73,7 @@ std::vector<Slot> HeldBeside(const std::vector<Offer>& offers,
 }
 
 bool HoldsOf(const Lease& lease, const std::string& resource) {
-  return lease.allocator == node::share::kKubeletAllocator &&
+  return lease.allocator == api::kKubeletAllocator &&
          std::ranges::any_of(lease.slots,
                              [&](const Slot& slot) { return slot.resource == resource; });
 }
@@ -294,8 +294,13 @@ struct KubeletAdapter::State final : protocol::kubelet::PluginHandler {
     return answers;
   }
 
-  /// Passes the devices that the kubelet counts under the resources that it reads from us.
+  /// Passes the devices that the kubelet counts under the resources that it reads from us. Fails
+  /// until it was asked for its pods: one that holds a device may be missing in the ledger.
   void QueryCounted(std::function<void(Result<std::set<std::string>>)> done) {
+    if (!pods.polled()) {
+      pods.Poll();
+      return done(Error(Code::kUnavailable, "which pods hold devices is not known yet"));
+    }
     std::set<std::string> names;
     for (const auto& [resource, state] : plugins.states())
       if (state.phase == PluginState::Phase::kServing ||
@@ -343,7 +348,7 @@ KubeletAdapter::~KubeletAdapter() = default;
 
 void KubeletAdapter::Recover(const std::vector<Lease>& checkpoint) {
   for (const Lease& lease : checkpoint)
-    if (lease.allocator == node::share::kKubeletAllocator)
+    if (lease.allocator == api::kKubeletAllocator)
       (void)state_->ledger.Add(lease);  // refused if a slot has changed its allocator since
 }
 
@@ -370,7 +375,7 @@ void KubeletAdapter::AwaitReleases(bool has_waiters) { state_->pods.AwaitRelease
 // the reason says why it does not read the others.
 api::AllocatorReport KubeletAdapter::Report() const {
   api::AllocatorReport report;
-  report.name = node::share::kKubeletAllocator;
+  report.name = api::kKubeletAllocator;
   report.state = "waiting";
   std::map<std::string, std::vector<std::string>> reasons;  // reason → resources
   bool open = false, stepped_back = false;

@@ -87,7 +87,7 @@ class KubeletAdapter {
 
   /// Passes the devices that the kubelet itself counts as healthy now; none if no kubelet reads our
   /// lists. Calls back on the control loop, not after the destructor; an error means that the
-  /// kubelet does not answer.
+  /// kubelet does not answer, or was not asked yet which pods hold devices.
   void QueryCounted(std::function<void(base::Result<std::set<std::string>>)> done);
 
   /// While a caller waits for pods to release devices, asks the kubelet every second: releases are

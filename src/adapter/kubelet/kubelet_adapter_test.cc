@@ -39,14 +39,14 @@ TEST_F(KubeletAdapterTest, TheKubeletHearsOfHealthAndOfStrangersAndOfTheirEnd) {
   Open();
   SetHealth("G0", HealthState::kUnhealthy, "XID 79");
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 3));
-  On([this] { ledger_.SetOutside("G1", {{42, 1, "ann", "python"}}); });
+  On([this] { ledger_.SetAttributed({.outside = {{"G1", {{42, 1, "ann", "python"}}}}}); });
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 2));
   EXPECT_THAT(kubelet_.Allocate(kGpu, {"G1"}).error().message(),
               AllOf(HasSubstr("in use by a process of ann"), Not(HasSubstr("python")),
                     Not(HasSubstr("42"))));
   On([this] {
     inventory_.SetHealth("G0", HealthState::kHealthy, "", control_.clock().Wall());
-    ledger_.SetOutside("G1", {});
+    ledger_.SetAttributed({});
   });
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
 }

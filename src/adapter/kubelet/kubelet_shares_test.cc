@@ -126,8 +126,8 @@ TEST_F(KubeletSharesTest, ANameThatIsNotOfferedAnyMoreGoesAndComesBack) {
 TEST_F(KubeletSharesTest, ANameThatComesBackAtOnceKeepsItsPlugin) {
   Open();
   On([this] {
-    offers_.Configure(Shared(2, kShared));
-    offers_.Configure({});
+    offers_.Configure(Shared(2, kShared), {});
+    offers_.Configure({}, {});
   });
   EXPECT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
   EXPECT_TRUE(WaitForSockets({"penstock-acme.com-gpu"}));

@@ -5,6 +5,7 @@
 #include "adapter/kubelet/testing/kubelet_adapter_fixture.h"
 #include "node/change/device_moves.h"
 #include "node/change/manual_assignments.h"
+#include "os/core/file.h"
 #include "os/testing/eventually.h"
 
 namespace penstock::adapter::kubelet {
@@ -23,7 +24,7 @@ class MovesWithAKubelet : public KubeletAdapterTest {
           node::share::EnabledAllocators{"kubelet", "local"},
           [this](bool waits) { adapter_->AwaitReleases(waits); }, folder_ / "doors.json",
           node::change::ManualAssignments{});
-      moves_->Configure({});
+      offers_.Configure({}, moves_->Configure({}));
       changes_->Start();
       follow_ = [this](const auto& now, const auto& before) { changes_->Follow(now, before); };
     });
@@ -106,6 +107,44 @@ TEST_F(MovesWithAKubelet, WaitsForAPodAndNoticesItsEnd) {
   ASSERT_EQ(answer.wait_for(kPatience), std::future_status::ready);
   EXPECT_TRUE(answer.get().ok());
   EXPECT_EQ(AllocatorOf("G1"), "local");
+}
+
+// An agent that is killed just after an Allocate has not written down who has the device.
+TEST_F(MovesWithAKubelet, ADeviceStaysUntilItIsKnownWhichPodsHoldDevices) {
+  kubelet_.SetPods({{"ml", "train", "main", kGpu, {"G1"}}});
+  auto answer = Set({{"1"}, "local", std::chrono::minutes(5)});
+  ASSERT_TRUE(WaitForPod("G1", "train"));
+  EXPECT_EQ(answer.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  EXPECT_EQ(AllocatorOf("G1"), "");
+  kubelet_.SetPods({});
+  ASSERT_EQ(answer.wait_for(kPatience), std::future_status::ready);
+  EXPECT_TRUE(answer.get().ok());
+  EXPECT_EQ(AllocatorOf("G1"), "local");
+}
+
+// Likewise where the kubelet has ended, too: its checkpoint has the pod, whose program runs.
+TEST_F(MovesWithAKubelet, ADeviceStaysWithAPodThatOnlyTheCheckpointHas) {
+  kubelet_.Kill();
+  folder_.Write("proc/7/stat", "7 (python) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 100 0 0");
+  folder_.Write("proc/7/cmdline", "python");
+  folder_.Write("proc/7/cgroup", "0::/kubepods/poduid-1/main\n");
+  const std::string checkpoint =
+      kubelet_.kubelet_dir() + "/device-plugins/kubelet_internal_checkpoint";
+  ASSERT_TRUE(os::WriteFileAtomically(
+                  checkpoint, R"({"Data":{"PodDeviceEntries":[{"PodUID":"uid-1","ContainerName":)"
+                              R"("main","ResourceName":"acme.com/gpu","DeviceIDs":{"0":["G1"]}}],)"
+                              R"("RegisteredDevices":{}},"Checksum":1})")
+                  .ok());
+  proc_root_ = folder_ / "proc";
+  Make();
+  auto answer = Set({{"1"}, "local", std::chrono::minutes(5)});
+  ASSERT_TRUE(os::Eventually([this] {
+    const auto leases = ledger_.Get();
+    const auto* holder = leases->HolderOf("G1");
+    return holder != nullptr && holder->pod_uid == "uid-1";
+  }));
+  EXPECT_EQ(answer.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  EXPECT_EQ(AllocatorOf("G1"), "");
 }
 
 TEST_F(MovesWithAKubelet, WithoutAKubeletNoOnesWordIsNeeded) {

@@ -137,10 +137,14 @@ struct PodTracker::State : std::enable_shared_from_this<State> {
     timer = control.PostAfter(kSoon, [this] { Poll(); });
   }
 
-  void Listed(Result<std::vector<PodDevices>> list) {
-    if (!list.ok()) return Done();  // no kubelet now: conclude nothing
-    KeepOwn(*list, is_own);
-    io.Post([weak = weak_from_this(), list = *std::move(list)] {
+  /// Without a kubelet, its checkpoint still says which pods that run now hold devices, which the
+  /// previous agent may not have written down; nothing else is concluded.
+  void Listed(Result<std::vector<PodDevices>> answer) {
+    if (!answer.ok() && polled) return Done();
+    const bool answered = answer.ok();
+    std::vector<PodDevices> list = answered ? *std::move(answer) : std::vector<PodDevices>();
+    KeepOwn(list, is_own);
+    io.Post([weak = weak_from_this(), list = std::move(list), answered] {
       const auto self = weak.lock();
       if (!self) return;
       auto checkpoint = protocol::kubelet::ReadCheckpoint(self->kubelet_dir);
@@ -152,21 +156,22 @@ struct PodTracker::State : std::enable_shared_from_this<State> {
           alive = node::attribute::PodsWithProcesses(self->proc_root, UidsIn(checkpoint->entries));
       }
       self->control.Post(
-          [weak, list, checkpoint = std::move(checkpoint), alive = std::move(alive)] {
-            if (const auto here = weak.lock()) here->Join(list, checkpoint, alive);
+          [weak, list, answered, checkpoint = std::move(checkpoint), alive = std::move(alive)] {
+            if (const auto here = weak.lock()) here->Join(list, answered, checkpoint, alive);
           });
     });
   }
 
-  void Join(const std::vector<PodDevices>& list, const Result<Checkpoint>& checkpoint,
-            const std::set<std::string>& alive) {
+  void Join(const std::vector<PodDevices>& list, bool answered,
+            const Result<Checkpoint>& checkpoint, const std::set<std::string>& alive) {
     if (!checkpoint.ok() && checkpoint.error().code() != base::Code::kNotFound)
       base::Log(base::kWarn, "cannot read the kubelet's checkpoint",
                 {{"why", checkpoint.error().message()}});
     const std::vector<CheckpointEntry> entries =
         checkpoint.ok() ? checkpoint->entries : std::vector<CheckpointEntry>{};
     // The list omits pods in their init phase: without the checkpoint, no release can be concluded.
-    const bool complete = checkpoint.ok() || checkpoint.error().code() == base::Code::kNotFound;
+    const bool complete =
+        answered && (checkpoint.ok() || checkpoint.error().code() == base::Code::kNotFound);
     node::attribute::ApplyPods(JoinPods(list, entries, alive),
                                complete ? std::optional(requested_at - kSettled) : std::nullopt,
                                control.clock().Wall(), ledger, *offers.Get());
@@ -175,10 +180,11 @@ struct PodTracker::State : std::enable_shared_from_this<State> {
 
   void Done() {
     polling = false;
+    polled = true;
     if (again) return Poll();
     const auto snapshot = ledger.Get();
     const auto of_kubelet = [](const node::ledger::Lease& lease) {
-      return lease.allocator == node::share::kKubeletAllocator;
+      return lease.allocator == api::kKubeletAllocator;
     };
     const bool unknown =
         std::ranges::any_of(snapshot->leases, [&](const node::ledger::Lease& lease) {
@@ -205,7 +211,7 @@ struct PodTracker::State : std::enable_shared_from_this<State> {
   std::unique_ptr<os::PathWatch> watch;
   base::TimerId timer = 0;
   base::WallTime requested_at{};
-  bool polling = false, again = false;
+  bool polling = false, again = false, polled = false;
   bool scheduled = false;  // a requested poll is scheduled
   bool has_waiters = false;
   int soon_polls = 0, fresh_polls = 0;
@@ -227,6 +233,8 @@ PodTracker::~PodTracker() {
 }
 
 void PodTracker::Poll() { state_->Poll(); }
+
+bool PodTracker::polled() const { return state_->polled; }
 
 void PodTracker::SchedulePoll() { state_->SchedulePoll(); }
 

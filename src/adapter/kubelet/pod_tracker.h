@@ -43,6 +43,10 @@ class PodTracker {
 
   void Poll();
 
+  /// Whether a poll has ended: until then, the ledger lacks pods that the previous agent could not
+  /// write down. A kubelet that is not there starts no pods; then its checkpoint was read.
+  bool polled() const;
+
   /// Devices were allocated through the kubelet, which does not say for which pod before it has our
   /// answer. Many calls cause one poll.
   void SchedulePoll();

@@ -27,7 +27,7 @@ std::string SharesSeen(const node::ledger::Snapshot& ledger,
                        const base::Result<protocol::kubelet::Checkpoint>& checkpoint) {
   for (const auto& lease : ledger.leases)
     for (const auto& slot : lease.slots)
-      if (lease.allocator == node::share::kKubeletAllocator && slot.shape != device::Shape{})
+      if (lease.allocator == api::kKubeletAllocator && slot.shape != device::Shape{})
         return (lease.pod.empty() ? "a pod" : "pod " + lease.namespace_name + "/" + lease.pod) +
                " holds the share " + slot.id;
   if (!checkpoint.ok()) {

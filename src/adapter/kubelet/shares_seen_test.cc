@@ -48,7 +48,7 @@ TEST_F(SharesSeenTest, ACheckpointThatCannotBeReadMayHaveThem) {
 TEST_F(SharesSeenTest, ALeaseThatWasTakenOverShowsThem) {
   node::ledger::Lease lease;
   lease.id = "k-1";
-  lease.allocator = node::share::kKubeletAllocator;
+  lease.allocator = api::kKubeletAllocator;
   lease.slots = {node::ledger::WithShape({"G0::3", "G0", "", {}})};
   lease.namespace_name = "ml";
   lease.pod = "train";

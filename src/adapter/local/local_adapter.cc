@@ -101,7 +101,7 @@ protocol::broker::AssignProgress ToBroker(const node::change::DeviceMove& move,
           move.index,
           move.from,
           move.to,
-          move.state,
+          std::string(ToString(move.state)),
           move.reason,
           entry == nullptr ? "" : entry->facts->number};
 }
@@ -164,13 +164,14 @@ void LocalAdapter::Follow(const node::share::NodeDevices& now,
 }
 
 void LocalAdapter::Recover(const std::vector<node::ledger::Lease>& checkpoint,
-                           node::lease::QueueCheckpoint queue) {
-  leases_.Recover(checkpoint, queue.runs);
+                           node::lease::QueueCheckpoint queue,
+                           const std::vector<node::ledger::LeaseLimits>& limits) {
+  leases_.Recover(checkpoint, queue.runs, limits);
   std::erase_if(queue.waiting, [this](const Waiting& waiting) {
     const auto start = os::ReadProcessStart(options_.proc_root, waiting.waiter.pid);
     return !start.ok() || *start != waiting.waiter.start;
   });
-  for (Waiting& waiting : queue.waiting) waiting.request.allocator = node::share::kLocalAllocator;
+  for (Waiting& waiting : queue.waiting) waiting.request.allocator = api::kLocalAllocator;
   queue_.Restore(std::move(queue.waiting), queue.next_ticket, kComeBackWithin);
 }
 
@@ -215,7 +216,7 @@ base::Status LocalAdapter::Open() {
 
 api::AllocatorReport LocalAdapter::Report() const {
   api::AllocatorReport report;
-  report.name = node::share::kLocalAllocator;
+  report.name = api::kLocalAllocator;
   if (!options_.enabled || !closed_reason_.empty()) {
     report.state = "closed";
     report.reason = options_.enabled
@@ -233,7 +234,7 @@ api::AllocatorReport LocalAdapter::Report() const {
   if (const std::string limits = DescribeLimits(policy_.limits()); !limits.empty())
     report.reason += "; " + limits;
   for (const auto& offer : *node_.offers.Get())
-    if (offer.allocator == node::share::kLocalAllocator) report.resources.push_back(offer.resource);
+    if (offer.allocator == api::kLocalAllocator) report.resources.push_back(offer.resource);
   report.closed_cgroups = leases_.closed().cgroups;
   report.closed_problem = leases_.closed().problem;
   return report;
@@ -249,7 +250,7 @@ void LocalAdapter::Handle(const SessionPtr& session, const Request& request) {
     case Operation::kCancel: return HandleCancel(session, request.ticket);
     case Operation::kStatus: return HandleReport(session, false);
     case Operation::kPs: return HandleReport(session, true);
-    case Operation::kPlan: return HandlePlan(session, request.plan);
+    case Operation::kPreview: return HandlePreview(session, request.preview);
     case Operation::kDown: return HandleDown(session);
     case Operation::kAssign: return HandleAssign(session, request.assign);
     case Operation::kSamples: return HandleSamples(session);
@@ -289,7 +290,7 @@ void LocalAdapter::Enqueue(const SessionPtr& session, const RunRequest& run,
   if (const auto may = leases_.MayAdmit(process.pid); !may.ok())
     return session->Answer(protocol::broker::EncodeError(may.error()));
   Waiting waiting;
-  waiting.request = {.allocator = std::string(node::share::kLocalAllocator),
+  waiting.request = {.allocator = std::string(api::kLocalAllocator),
                      .count = run.count,
                      .share = run.share,
                      .limits = {.memory = run.memory, .compute_percent = run.compute_percent},
@@ -528,12 +529,13 @@ void LocalAdapter::HandleUsage(const SessionPtr& session,
   });
 }
 
-void LocalAdapter::HandlePlan(const SessionPtr& session,
-                              const protocol::broker::PlanRequest& request) {
-  if (!callbacks_.plan)
-    return Refuse(session, Code::kUnimplemented, "this agent does not compute plans");
-  plans_.Add(session, [&plan = callbacks_.plan, request](AnswerQueue::Done done) {
-    plan(request, std::move(done));
+void LocalAdapter::HandlePreview(const SessionPtr& session,
+                                 const protocol::broker::PreviewRequest& request) {
+  if (!callbacks_.preview)
+    return Refuse(session, Code::kUnimplemented,
+                  "this agent computes no previews of configurations");
+  previews_.Add(session, [&preview = callbacks_.preview, request](AnswerQueue::Done done) {
+    preview(request, std::move(done));
   });
 }
 
@@ -589,9 +591,12 @@ void LocalAdapter::HandleDivide(const SessionPtr& session,
   auto layout = api::DecodeLayout(request.layout, "layout");
   if (!layout.ok()) return Refuse(session, layout.error().code(), layout.error().message());
   base::Log(base::kInfo, "layout requested",
-            {{"layout", layout->name}, {"uid", static_cast<long>(session->peer().uid)}});
+            {{"layout", layout->name},
+             {"vendor", request.vendor},
+             {"uid", static_cast<long>(session->peer().uid)}});
   leases_.CheckAllGroups();  // processes that just ended hold nothing
   callbacks_.divide(
+      request.vendor,
       {.layout = *std::move(layout),
        .source = "user",
        .mode_only = request.mode_only,

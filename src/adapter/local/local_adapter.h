@@ -63,7 +63,7 @@ class LocalAdapter {
     std::function<api::Report()> report;  ///< for status and ps
     std::function<void()> end;            ///< a permitted user asked the agent to end
     /// Passes what another configuration would change, as JSON, perhaps later; empty: unsupported.
-    std::function<void(const protocol::broker::PlanRequest&, AnswerQueue::Done)> plan = {};
+    std::function<void(const protocol::broker::PreviewRequest&, AnswerQueue::Done)> preview = {};
     /// DeviceMoves::Set; empty: this agent moves no devices.
     std::function<void(const node::change::MoveRequest&, node::change::MoveRequests::Progress,
                        node::change::MoveRequests::Done)>
@@ -75,9 +75,10 @@ class LocalAdapter {
     std::function<void(const protocol::broker::UsageRequest&, const api::Viewer&,
                        AnswerQueue::Done)>
         usage = {};
-    /// Divisions::Apply; empty: this agent divides no devices.
-    std::function<void(const node::change::LayoutRequest&, node::change::Divisions::Progress,
-                       node::change::Divisions::Done)>
+    /// Divisions::Apply on the devices of a vendor, whose name comes from a client and may be
+    /// empty; empty: this agent divides no devices.
+    std::function<void(const std::string& vendor, const node::change::LayoutRequest&,
+                       node::change::Divisions::Progress, node::change::Divisions::Done)>
         divide = {};
     /// Creates parts that requests lack; null, or empty: this agent creates none.
     std::function<node::change::PartsOnDemand*()> on_demand = {};
@@ -92,7 +93,8 @@ class LocalAdapter {
   /// Restores what an earlier agent allocated; `checkpoint` is a hint. Call before Open, and before
   /// another adapter adds a lease. Blocks.
   void Recover(const std::vector<node::ledger::Lease>& checkpoint,
-               node::lease::QueueCheckpoint queue = {});
+               node::lease::QueueCheckpoint queue = {},
+               const std::vector<node::ledger::LeaseLimits>& limits = {});
 
   /// Sets the limits of users from now on.
   void Configure(const api::QueueConfig& limits);
@@ -138,7 +140,7 @@ class LocalAdapter {
   void HandleReport(const SessionPtr& session, bool holders_only);
   void HandleSamples(const SessionPtr& session);
   void HandleUsage(const SessionPtr& session, const protocol::broker::UsageRequest& request);
-  void HandlePlan(const SessionPtr& session, const protocol::broker::PlanRequest& request);
+  void HandlePreview(const SessionPtr& session, const protocol::broker::PreviewRequest& request);
   void HandleDown(const SessionPtr& session);
   void HandleDivide(const SessionPtr& session, const protocol::broker::DivideRequest& request);
   void HandleRelease(const SessionPtr& session, const std::string& vendor);
@@ -187,7 +189,7 @@ class LocalAdapter {
     std::vector<node::share::Offer> offers;
   } reduced_;
   std::string closed_reason_ = "not open yet";  // empty while it listens
-  AnswerQueue plans_{"plan"}, sums_{"usage"};
+  AnswerQueue previews_{"plan"}, sums_{"usage"};
   base::Lifetime lifetime_;
   // Last: its sessions call back into the other members while they close.
   protocol::broker::Server server_;

@@ -72,7 +72,7 @@ class LocalAdapterTest : public testing::Test {
                                 "boot"},
           LocalAdapter::Callbacks{[this] { return MakeReport(); },
                                   [this] { ++ended_; },
-                                  plan_,
+                                  preview_,
                                   move_,
                                   samples_,
                                   {},
@@ -141,8 +141,8 @@ class LocalAdapterTest : public testing::Test {
   std::function<void(const node::change::MoveRequest&, node::change::MoveRequests::Progress,
                      node::change::MoveRequests::Done)>
       move_;
-  std::function<void(const node::change::LayoutRequest&, node::change::Divisions::Progress,
-                     node::change::Divisions::Done)>
+  std::function<void(const std::string&, const node::change::LayoutRequest&,
+                     node::change::Divisions::Progress, node::change::Divisions::Done)>
       divide_;
   DriverRelease release_;
   std::function<api::Samples()> samples_;
@@ -152,7 +152,7 @@ class LocalAdapterTest : public testing::Test {
   node::share::Offers offers_{inventory_, ledger_, device::testing::FindAcme, {"local"}};
   std::unique_ptr<LocalAdapter> adapter_;
   std::optional<node::share::Turns> turns_;
-  std::function<void(const protocol::broker::PlanRequest&, AnswerQueue::Done)> plan_;
+  std::function<void(const protocol::broker::PreviewRequest&, AnswerQueue::Done)> preview_;
   int ended_ = 0;
 };
 
@@ -312,9 +312,9 @@ TEST_F(LocalAdapterTest, AnswersWithAPlanWhereSomeoneCanMakeOne) {
   Start();
   EXPECT_EQ(Connect().Query(R"({"op":"plan"})").error().code(), Code::kUnimplemented);
   OnLoop([this] { adapter_.reset(); });
-  plan_ = [](const protocol::broker::PlanRequest& plan, const AnswerQueue::Done& done) {
-    if (!plan.text) return done(Error(Code::kInvalidArgument, plan.name + ": wrong"));
-    done("{\"text\":\"" + *plan.text + "\"}");
+  preview_ = [](const protocol::broker::PreviewRequest& preview, const AnswerQueue::Done& done) {
+    if (!preview.text) return done(Error(Code::kInvalidArgument, preview.name + ": wrong"));
+    done("{\"text\":\"" + *preview.text + "\"}");
   };
   Start(false);
   EXPECT_EQ(*Connect().Query(R"({"op":"plan","text":"x"})"), R"({"text":"x"})");
@@ -322,24 +322,24 @@ TEST_F(LocalAdapterTest, AnswersWithAPlanWhereSomeoneCanMakeOne) {
 }
 
 TEST_F(LocalAdapterTest, MakesOnePlanAtATimeForEachUserAndAnswersTheRestMeanwhile) {
-  std::vector<AnswerQueue::Done> plans;
-  plan_ = [&plans](const protocol::broker::PlanRequest&, AnswerQueue::Done done) {
-    plans.push_back(std::move(done));
+  std::vector<AnswerQueue::Done> previews;
+  preview_ = [&previews](const protocol::broker::PreviewRequest&, AnswerQueue::Done done) {
+    previews.push_back(std::move(done));
   };
   Start();
   Client first = Query(R"({"op":"plan"})");
-  ASSERT_TRUE(Soon([&] { return plans.size() == 1; }));
+  ASSERT_TRUE(Soon([&] { return previews.size() == 1; }));
   Client second = Connect();
   EXPECT_EQ(second.Query(R"({"op":"plan"})", kPatience).error().code(), Code::kUnavailable);
   EXPECT_TRUE(second.Query(R"({"op":"status"})", kPatience).ok());
-  OnLoop([&] { plans.at(0)(std::string("{}")); });
+  OnLoop([&] { previews.at(0)(std::string("{}")); });
   EXPECT_EQ(*first.ReadLine(kPatience), "{}");
 
   { Client gone = Query(R"({"op":"plan"})"); }
-  ASSERT_TRUE(Soon([&] { return plans.size() == 2; }));
-  OnLoop([&] { plans.at(1)(std::string("{}")); });
+  ASSERT_TRUE(Soon([&] { return previews.size() == 2; }));
+  OnLoop([&] { previews.at(1)(std::string("{}")); });
   Client third = Query(R"({"op":"plan"})");
-  EXPECT_TRUE(Soon([&] { return plans.size() == 3; }))
+  EXPECT_TRUE(Soon([&] { return previews.size() == 3; }))
       << "a client that leaves passes its turn to the next";
 }
 
@@ -430,7 +430,7 @@ TEST_F(LocalAdapterTest, GivesOutWhatTheConfigurationShares) {
                              .strategy = api::ShareStrategy::kTimeSlicing,
                              .replicas = 3,
                              .rename = "acme.com/third"}};
-    offers_.Configure(config);
+    offers_.Configure(config, {});
   });
   Start();
   Client client = Query(R"({"op":"run","share":3})");
@@ -446,7 +446,7 @@ TEST_F(LocalAdapterTest, RefusesWhatItCannotPutInPlaceForAProcess) {
     api::NodeConfig config;
     config.sharing.rules = {{.strategy = api::ShareStrategy::kServer, .replicas = 2}};
     offers_.FollowServers("acme", servers_);
-    offers_.Configure(config);
+    offers_.Configure(config, {});
     device::SharedDevice shared{.set = "acme.com/gpu", .ready = true};
     shared.process.mounts = {{"/dev/shm", "/run/mps/shm"}};
     servers_.Set({{"G0", shared}, {"G1", shared}});
@@ -462,7 +462,7 @@ TEST_F(LocalAdapterTest, AGrantHasTheLimitsInForceAndWhatEnforcesThem) {
     api::NodeConfig config;
     config.sharing.rules = {{.strategy = api::ShareStrategy::kServer, .replicas = 2}};
     offers_.FollowServers("acme", servers_);
-    offers_.Configure(config);
+    offers_.Configure(config, {});
     const device::SharedDevice shared{.set = "acme.com/gpu",
                                       .ready = true,
                                       .isolation = device::Isolation::kMemoryPerProcess,
@@ -478,6 +478,12 @@ TEST_F(LocalAdapterTest, AGrantHasTheLimitsInForceAndWhatEnforcesThem) {
   EXPECT_EQ(device.memory_limit_by, "server");
   EXPECT_EQ(device.compute_percent, 0);
   EXPECT_EQ(device.compute_by, "");
+  Client within = Query(R"({"op":"run","share":2,"memory":536870912})");
+  const auto granted = Next(within);
+  ASSERT_TRUE(granted.ok() && granted->granted) << "a limit that is in force can be requested";
+  EXPECT_EQ(granted->granted->devices.at(0).memory_limit_by, "server");
+  Client beyond = Query(R"({"op":"run","share":2,"memory":536870911})");
+  EXPECT_THAT(Next(beyond).error().message(), HasSubstr("limits the memory of a process to 512"));
 }
 
 TEST_F(LocalAdapterTest, RefusesLimitsThatNothingEnforces) {
@@ -522,9 +528,11 @@ TEST_F(LocalAdapterTest, DividesDevicesForThoseWhoMayAndReportsEachStep) {
   EXPECT_EQ(Connect().Query(request).error().code(), Code::kUnimplemented);
   OnLoop([this] { adapter_.reset(); });
   std::vector<node::change::LayoutRequest> requests;
-  divide_ = [&](const node::change::LayoutRequest& wanted,
+  std::vector<std::string> vendors;
+  divide_ = [&](const std::string& vendor, const node::change::LayoutRequest& wanted,
                 const node::change::Divisions::Progress& progress,
                 const node::change::Divisions::Done& done) {
+    vendors.push_back(vendor);
     requests.push_back(wanted);
     progress({"G0", "0", "dividing", "create 1g"});
     done(std::vector<node::change::DeviceDivision>{{"G0", "0", "divided", ""}});
@@ -536,6 +544,7 @@ TEST_F(LocalAdapterTest, DividesDevicesForThoseWhoMayAndReportsEachStep) {
   EXPECT_EQ(protocol::broker::DecodeDivideAnswer(*client.ReadLine(kPatience))->divided->at(0).state,
             "divided");
   ASSERT_EQ(requests.size(), 1u);
+  EXPECT_THAT(vendors, ElementsAre("")) << "as clients of the first releases ask";
   EXPECT_EQ(requests[0].source, "user");
   EXPECT_EQ(requests[0].wait, std::chrono::minutes(1));
   EXPECT_EQ(requests[0].layout, (api::Layout{"a", {{.all_devices = true}}}));
@@ -548,6 +557,9 @@ TEST_F(LocalAdapterTest, DividesDevicesForThoseWhoMayAndReportsEachStep) {
               Code::kInvalidArgument)
         << layout;
   EXPECT_EQ(requests.size(), 1u) << "nothing else was done";
+  EXPECT_TRUE(
+      Connect().Query(R"({"op":"divide","layout":"{\"name\":\"a\"}","vendor":"acme"})").ok());
+  EXPECT_THAT(vendors, ElementsAre("", "acme"));
 }
 
 TEST_F(LocalAdapterTest, MovesDevicesForThoseWhoMayAndReportsEachStep) {
@@ -560,10 +572,11 @@ TEST_F(LocalAdapterTest, MovesDevicesForThoseWhoMayAndReportsEachStep) {
                    const node::change::MoveRequests::Progress& progress,
                    const node::change::MoveRequests::Done& done) {
     if (request.devices.at(0) == "7") return done(Error(Code::kNotFound, "there is no device 7"));
-    node::change::DeviceMove move{"G0", 0, "local", request.allocator, "waiting", "held by r-1"};
+    node::change::DeviceMove move{
+        "G0", 0, "local", request.allocator, node::change::MoveState::kWaiting, "held by r-1"};
     progress(move);
     go_on = [move, done]() mutable {
-      move.state = "offered";
+      move.state = node::change::MoveState::kOffered;
       done(std::vector{move});
     };
   };
@@ -572,6 +585,7 @@ TEST_F(LocalAdapterTest, MovesDevicesForThoseWhoMayAndReportsEachStep) {
             "there is no device 7");
   Client client = Query(R"({"op":"door","devices":["0"],"door":"kubelet","wait":"1m"})");
   const auto step = protocol::broker::DecodeAssignAnswer(*client.ReadLine(kPatience));
+  EXPECT_EQ(step->moving->state, "waiting");
   EXPECT_EQ(step->moving->reason, "held by r-1");
   OnLoop([&] { go_on(); });
   const auto end = protocol::broker::DecodeAssignAnswer(*client.ReadLine(kPatience));

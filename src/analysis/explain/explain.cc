@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/objects.h"
+#include "api/allocators.h"
 #include "api/compat/nvidia/driver_names.h"
 #include "api/config/node_config.h"
 #include "backend/all.h"
+#include "backend/config_terms.h"
 #include "base/core/quantity.h"
 #include "base/core/strings.h"
 
@@ -20,14 +22,8 @@ namespace {
 using api::DeviceReport;
 using api::Report;
 
-const api::AllocatorReport* KubeletAllocator(const Report& report) {
-  const auto allocator = std::ranges::find_if(
-      report.allocators, [](const auto& one) { return one.name == "kubelet"; });
-  return allocator == report.allocators.end() ? nullptr : &*allocator;
-}
-
 bool IsBehind(const DeviceReport& device, const std::string& resource) {
-  return device.allocator == "kubelet" && device.resource == resource;
+  return api::FindAllocator(device.allocator).advertises && device.resource == resource;
 }
 
 bool Outside(const DeviceReport& device) {
@@ -63,7 +59,8 @@ ResourceView ViewOf(const std::string& name, const NodeView& node, const PodsVie
                     .capacity = in(node.capacity),
                     .allocatable = in(node.allocatable),
                     .requested = in(pods.requested)};
-  const api::AllocatorReport* allocator = node.report ? KubeletAllocator(*node.report) : nullptr;
+  const api::AllocatorReport* allocator =
+      node.report ? api::AdvertisingAllocator(*node.report) : nullptr;
   if (allocator == nullptr ||
       std::ranges::find(allocator->resources, name) == allocator->resources.end())
     return view;
@@ -196,18 +193,18 @@ void AddWithheld(const Report& report, std::vector<ExplainFinding>& findings) {
 }
 
 void AddAssign(const Report& report, std::vector<ExplainFinding>& findings) {
-  const api::AllocatorReport* allocator = KubeletAllocator(report);
+  const api::AllocatorReport* allocator = api::AdvertisingAllocator(report);
   if (allocator == nullptr || allocator->state == "open") return;
-  const std::string what = "the allocator kubelet is " + allocator->state +
+  const std::string what = "the allocator " + allocator->name + " is " + allocator->state +
                            (allocator->reason.empty() ? "" : ": " + allocator->reason);
   if (allocator->state == "stepped-back") {
     findings.push_back({what,
                         "remove the other device plugin from this node; Penstock then takes over "
                         "at once (see `kubectl penstock migrate`)"});
   } else if (allocator->state == "closed") {
-    findings.push_back({what,
-                        "make the kubelet's folder visible to the agent (paths.kubeletDir), or set "
-                        "allocators.kubelet.enabled: on"});
+    findings.push_back(
+        {what, "make the kubelet's folder visible to the agent (paths.kubeletDir), or set " +
+                   api::EnabledKey(api::FindAllocator(allocator->name)) + ": on"});
   } else {
     findings.push_back(
         {what, "check that the kubelet runs; the agent registers as soon as it answers"});
@@ -246,7 +243,7 @@ void AddNumbers(const ResourceView& resource, const NodeView& node,
                           "it restarts with a Node object without it"});
     return;
   }
-  const api::AllocatorReport* allocator = KubeletAllocator(*node.report);
+  const api::AllocatorReport* allocator = api::AdvertisingAllocator(*node.report);
   if (allocator == nullptr || allocator->state != "open") return;  // already reported
   if (resource.capacity != resource.offered || resource.allocatable != resource.usable)
     findings.push_back(
@@ -302,7 +299,8 @@ void AddWaiting(const Explanation& explanation, std::vector<ExplainFinding>& fin
 
 std::vector<std::string> ResourceNames(const NodeView& node) {
   std::set<std::string> names;
-  const api::AllocatorReport* allocator = node.report ? KubeletAllocator(*node.report) : nullptr;
+  const api::AllocatorReport* allocator =
+      node.report ? api::AdvertisingAllocator(*node.report) : nullptr;
   if (allocator != nullptr) names.insert(allocator->resources.begin(), allocator->resources.end());
   // Nodes also have resources of other vendors (hugepages have no domain, network cards have one).
   // List the resources of the agent's domains only, including those with amount zero.
@@ -318,7 +316,7 @@ std::vector<std::string> ResourceNames(const NodeView& node) {
 Explanation Explain(NodeView node, PodsView pods, bool kind_missing) {
   Explanation explanation{.node = std::move(node), .pods = std::move(pods)};
   const NodeView& one = explanation.node;
-  if (const auto label = one.labels.find(api::ConfigMapConfig{}.node_label);
+  if (const auto label = one.labels.find(backend::ConfigTerms().node_label);
       label != one.labels.end())
     explanation.choice = label->first + "=" + label->second;
   for (const std::string& name : ResourceNames(one))

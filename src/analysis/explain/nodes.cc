@@ -150,10 +150,6 @@ std::vector<NodeView> JoinNodes(const std::vector<Json>& nodes,
   return sorted;
 }
 
-bool IsShared(const api::DeviceReport& device) {
-  return !device.sharing.empty() && device.sharing != "none";
-}
-
 DeviceCounts CountDevices(const api::Report& report) {
   DeviceCounts counts;
   for (const api::DeviceReport& device : report.devices) {

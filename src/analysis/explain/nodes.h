@@ -59,7 +59,4 @@ std::vector<std::string> ProblemsOf(const NodeView& node);
 /// configuration.
 std::vector<std::string> NodeProblemsOf(const api::Report& report);
 
-/// Whether several holders may have shares of the device at once.
-bool IsShared(const api::DeviceReport& device);
-
 }  // namespace penstock::analysis

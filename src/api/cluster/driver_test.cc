@@ -21,7 +21,7 @@ Result<PenstockSpec> ParsedDrivers(const std::string& drivers, const PenstockSpe
   return ParsePenstock(R"({"apiVersion": "penstock.io/v1alpha1", "kind": "Penstock",
                            "spec": {"drivers": )" +
                            drivers + "}}",
-                       "Penstock p", base);
+                       "Penstock p", {}, base);
 }
 
 constexpr char kDriver[] = R"json([{

@@ -20,9 +20,10 @@ using base::Value;
 
 class SpecReader : public base::StructReader {
  public:
-  SpecReader(const Value& value, std::string where, Problems& problems)
+  SpecReader(const Value& value, std::string where, Problems& problems, const ConfigTerms& terms)
       : StructReader(value, std::move(where), problems, base::UnknownKeys::kRefused),
-        problems_(problems) {}
+        problems_(problems),
+        terms_(terms) {}
 
   template <typename T>
   void Struct(std::string_view key, T& target) {
@@ -30,7 +31,7 @@ class SpecReader : public base::StructReader {
   }
   template <typename T>
   void Below(const Value& value, std::string where, T& target) {
-    SpecReader reader(value, std::move(where), problems_);
+    SpecReader reader(value, std::move(where), problems_, terms_);
     VisitFields(reader, target);
     reader.Finish();
   }
@@ -38,11 +39,12 @@ class SpecReader : public base::StructReader {
     const Value* found = map().Map(key);
     if (found == nullptr) return;
     MapReader reader(*found, map().Path(key), problems_);
-    internal::ReadConfig(reader, *found, problems_, config);
+    internal::ReadConfig(reader, *found, problems_, terms_, config);
   }
 
  private:
   Problems& problems_;
+  const ConfigTerms& terms_;
 };
 
 class SpecWriter : public base::StructWriter<nlohmann::ordered_json> {
@@ -96,7 +98,7 @@ void ReadObjectHeader(MapReader& top) {
 }  // namespace
 
 base::Result<PenstockSpec> ParsePenstock(std::string_view object, std::string_view where,
-                                         const PenstockSpec& base,
+                                         const ConfigTerms& terms, const PenstockSpec& base,
                                          std::vector<std::string>* remarks) {
   ASSIGN(const Value document, base::ParseJson(object, where));
   Problems problems{std::string(where)};
@@ -108,7 +110,7 @@ base::Result<PenstockSpec> ParsePenstock(std::string_view object, std::string_vi
   }
   ReadObjectHeader(top);
   if (const Value* found = top.Map("spec")) {
-    SpecReader reader(*found, "spec", problems);
+    SpecReader reader(*found, "spec", problems, terms);
     VisitFields(reader, spec);
     reader.Finish();
   }

@@ -130,6 +130,7 @@ struct PenstockSpec {
 /// administrator can add to a translated resource what that cannot say. kInvalidArgument: all
 /// problems at once, each with its path. Remarks: what is deprecated or has no effect.
 base::Result<PenstockSpec> ParsePenstock(std::string_view object, std::string_view where,
+                                         const ConfigTerms& terms = {},
                                          const PenstockSpec& base = {},
                                          std::vector<std::string>* remarks = nullptr);
 

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "api/testing/config_terms.h"
+
 namespace penstock::api {
 namespace {
 
@@ -12,6 +14,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
+using testing::UnorderedElementsAre;
 
 std::string ObjectWith(const std::string& spec) {
   return R"({"apiVersion": "penstock.io/v1alpha1", "kind": "Penstock", "metadata": {"name": "p"},
@@ -20,13 +23,13 @@ std::string ObjectWith(const std::string& spec) {
 }
 
 PenstockSpec Parsed(const std::string& spec, const PenstockSpec& base = {}) {
-  const auto parsed = ParsePenstock(ObjectWith(spec), "Penstock p", base);
+  const auto parsed = ParsePenstock(ObjectWith(spec), "Penstock p", SomeTerms(), base);
   EXPECT_TRUE(parsed.ok()) << parsed.error().message();
   return parsed.ok() ? *parsed : PenstockSpec{};
 }
 
 std::string MessageOf(const std::string& spec) {
-  const auto parsed = ParsePenstock(ObjectWith(spec), "Penstock p");
+  const auto parsed = ParsePenstock(ObjectWith(spec), "Penstock p", SomeTerms());
   EXPECT_FALSE(parsed.ok());
   if (parsed.ok()) return "";
   EXPECT_EQ(parsed.error().code(), base::Code::kInvalidArgument);
@@ -168,6 +171,26 @@ TEST(Penstock, ChecksTheConfigurationOfNodesAsAWhole) {
   EXPECT_THAT(MessageOf(R"({"node": {"allocators": {"kubelet": {"enabled": "off"},
                                       "assign": [{"allocator": "kubelet"}]}}})"),
               HasSubstr("spec.node.allocators.assign[0].allocator: assigns devices to"));
+}
+
+TEST(Penstock, ReadsFormerKeysOfTheConfigurationOfNodes) {
+  std::vector<std::string> remarks;
+  const auto parsed = ParsePenstock(
+      ObjectWith(
+          R"({"node": {"parts": {"migStrategy": "single"}, "sharing": {"mps": {"root": "/m"}}}})"),
+      "p", SomeTerms(), {}, &remarks);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  EXPECT_EQ(parsed->node.profiled_parts, PartsStrategy::kSingle);
+  EXPECT_EQ(OfVendor(parsed->node.sharing.server_roots, "nvidia"), "/m");
+  EXPECT_THAT(
+      remarks,
+      UnorderedElementsAre(
+          HasSubstr("spec.node.parts.migStrategy: deprecated; use parts.profiledStrategy"),
+          HasSubstr("spec.node.sharing.mps.root: deprecated; use sharing.serverRoots.nvidia")));
+  EXPECT_THAT(ToJson(*parsed), AllOf(HasSubstr(R"("profiledStrategy":"single")"),
+                                     HasSubstr(R"("serverRoots":{"nvidia":"/m"})")));
+  EXPECT_THAT(MessageOf(R"({"node": {"sharing": {"mps": {"root": "m"}}}})"),
+              HasSubstr("spec.node.sharing.mps.root: \"m\" must be an absolute path"));
 }
 
 TEST(Penstock, RefusesOtherKindsOfObjects) {

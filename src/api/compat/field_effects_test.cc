@@ -92,7 +92,7 @@ TEST(FieldEffects, AFieldThatDoesNothingIsFound) {
   EffectTable table = ClusterPolicyEffects();
   const auto field = std::ranges::find(table.fields, "mig.strategy", &ResourceField::path);
   ASSERT_NE(field, table.fields.end());
-  EXPECT_THAT(EffectOf(table, *field).places, ElementsAre("node.parts.migStrategy"));
+  EXPECT_THAT(EffectOf(table, *field).places, ElementsAre("node.parts.profiledStrategy"));
   table.translate = [](const nlohmann::json& spec) {
     nlohmann::json without = spec;
     without.erase("mig");

@@ -1,6 +1,7 @@
 // Compares printed documents, so that no key can be missed.
 #include "api/config/config_change.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "api/config/node_config_keys.h"
@@ -28,10 +29,15 @@ std::string Text(const Value& value) {
   return value.text;
 }
 
+bool IsKey(std::string_view path) {
+  return std::ranges::find(internal::ConfigKeys(), path, &internal::ConfigKey::path) !=
+         internal::ConfigKeys().end();
+}
+
 void Flatten(const Value& value, const std::string& prefix, Flat& flat) {
   for (const auto& entry : *value.map) {
     const std::string key = prefix.empty() ? entry.key : prefix + "." + entry.key;
-    if (entry.value.kind == Value::Kind::kMap) {
+    if (entry.value.kind == Value::Kind::kMap && !IsKey(key)) {
       Flatten(entry.value, key, flat);
     } else {
       flat.emplace_back(key, Text(entry.value));

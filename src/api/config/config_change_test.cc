@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/testing/config_terms.h"
+
 namespace penstock::api {
 namespace {
 
@@ -15,7 +17,7 @@ NodeConfig AllDifferent() {
 kind: NodeConfig
 node: {name: gpu-7}
 paths:
-  {driverRoot: /d, nvmlLibrary: /n.so, sysfsRoot: /s, devRoot: /v, procRoot: /p, cdiRoot: /c, kubeletDir: /k, stateDir: /st, runDir: /r,
+  {driverRoot: /d, libraries: {nvidia: /n.so}, sysfsRoot: /s, devRoot: /v, procRoot: /p, cdiRoot: /c, kubeletDir: /k, stateDir: /st, runDir: /r,
    osRelease: /o, hostDriverRoot: /hd, hostDevRoot: /hv, driverContainerRoot: /dc}
 allocators:
   kubelet: {enabled: on}
@@ -24,12 +26,12 @@ allocators:
 queue: {perUser: {gpus: 4, waiting: 16, time: 24h}}
 health: {poll: 1500ms, probation: 1m, probationMost: 1h, reset: idle, policy: [{codes: [94], action: drain}]}
 resources: {perModel: true, names: [{pattern: "*T4*", name: nvidia.com/t4}]}
-sharing: {policy: packed, rules: [{strategy: mps, replicas: 2}], mps: {root: /m, hostRoot: /hm}}
+sharing: {policy: packed, rules: [{strategy: mps, replicas: 2}], serverRoots: {nvidia: /m}, hostServerRoots: {nvidia: /hm}}
 http: {listen: "[::1]:1", webConfigFile: /w, connections: 1, deadline: 1s}
 page: {nodes: ["https://gpu2:9400"], credentialsFile: /pc, caFile: /pa}
 telemetry:
   {interval: 1s, names: [dcgm], processes: false, exclude: [a], include: [b], countersFile: /c, countersConfigMap: "a:b", hostLabel: none,
-   oldNames: true, blanksReplaced: true, holders: false, virtualGpus: true, podUid: true, xidWindow: 1m, clockEventsWindow: 1m,
+   oldNames: true, blanksReplaced: true, holders: false, virtualGpus: true, podUid: true, errorsWindow: 1m, clockEventsWindow: 1m,
    holderLabels: [app], keepEnded: 1m, jobDirectory: /jobs, exporterFile: /ex}
 usage: {records: false, dir: /u, fileSize: 1Mi, files: 1, checkpoint: 1m, idleAfter: 1m, idleBelow: 0.5}
 devicePlugin: {deviceIDStrategy: index}
@@ -43,7 +45,7 @@ cluster:
 validation: {directory: /v, container: false, exporterNames: true}
 workers: {restrictSystemCalls: true}
 )",
-                                "all");
+                                "all", SomeTerms());
   EXPECT_TRUE(config.ok()) << (config.ok() ? "" : config.error().message());
   return config.value_or({});
 }
@@ -59,7 +61,7 @@ TEST(ConfigChange, NamesEachKeyWithItsValuesAndWhenItCounts) {
   next.cluster.config_map.fallbacks = {"empty"};
   next.assignments = {{.devices = {"0"}, .allocator = "local"}};
   next.sharing.rules = {{.strategy = ShareStrategy::kTimeSlicing, .replicas = 4}};
-  next.sharing.server_root = "/mps";
+  next.sharing.server_roots = {{"nvidia", "/mps"}, {"amd", "/a"}};
   EXPECT_THAT(
       Changes(now, next),
       ElementsAre(
@@ -68,7 +70,7 @@ TEST(ConfigChange, NamesEachKeyWithItsValuesAndWhenItCounts) {
                        Effect::kNow},
           ConfigChange{"sharing.rules", "[]", "[{strategy: time-slicing, replicas: 4}]",
                        Effect::kNow},
-          ConfigChange{"sharing.mps.root", "/run/nvidia/mps", "/mps", Effect::kRestart},
+          ConfigChange{"sharing.serverRoots", "{}", "{amd: /a, nvidia: /mps}", Effect::kRestart},
           ConfigChange{"labels.timestamp", "true", "false", Effect::kNow},
           ConfigChange{"cluster.config.fallback", "[named, single]", "[empty]", Effect::kNow}));
 }

@@ -2,6 +2,7 @@
 #include "api/config/node_config.h"
 
 #include <algorithm>
+#include <set>
 
 #include "api/config/node_config_check.h"
 #include "api/config/node_config_keys.h"
@@ -47,9 +48,20 @@ std::string AllocatorsKey(MapReader& top, Problems& problems) {
   return "doors";
 }
 
+/// Whether the document has a value at a dotted path.
+bool HasPath(const Value& document, std::string_view path) {
+  const Value* at = &document;
+  for (const std::string& step : base::Split(path, '.'))
+    if (at != nullptr) at = at->Find(step);
+  return at != nullptr;
+}
+
 /// Returns the path of a key as the document has it.
-std::string AsWritten(std::string_view path, const Value& document) {
+std::string AsWritten(std::string_view path, const Value& document, const ConfigTerms& terms) {
   std::string written(path);
+  for (const FormerKey& former : terms.former_keys)
+    if (path == former.now && !HasPath(document, path) && HasPath(document, former.path))
+      return std::string(former.path);
   if (!path.starts_with("allocators.") || document.Find("doors") == nullptr) return written;
   written.replace(0, path.find('.'), "doors");
   constexpr std::string_view kRule = "].allocator";
@@ -57,28 +69,75 @@ std::string AsWritten(std::string_view path, const Value& document) {
   return written;
 }
 
-/// Reads the keys whose paths begin with `prefix` ("cluster.", "") from the map at that path.
-void ReadKeys(MapReader& reader, const std::string& prefix, Problems& problems,
-              NodeConfig& config) {
-  static const Value kNothing;
-  std::string last;
-  for (const internal::ConfigKey& key : internal::ConfigKeys()) {
-    if (!key.path.starts_with(prefix)) continue;
-    const std::string rest = key.path.substr(prefix.size());
-    const std::string name = rest.substr(0, rest.find('.'));
-    if (name == rest) {
-      key.read(reader, name, problems, config);
-    } else if (name != last) {
-      last = name;
-      const std::string written =
-          prefix.empty() && name == "allocators" ? AllocatorsKey(reader, problems) : name;
-      const Value* map = reader.Map(written);
-      MapReader below(map != nullptr ? *map : kNothing, reader.Path(written), problems);
-      ReadKeys(below, prefix + name + ".", problems, config);
+/// Reads a document's keys, under their former names, too.
+class KeysReader {
+ public:
+  KeysReader(const Value& document, Problems& problems, const ConfigTerms& terms,
+             NodeConfig& config)
+      : document_(document), problems_(problems), terms_(terms), config_(config) {
+    for (const internal::ConfigKey& key : internal::ConfigKeys())
+      names_.push_back({.path = key.path, .key = &key});
+    for (const FormerKey& former : terms.former_keys)
+      for (const internal::ConfigKey& key : internal::ConfigKeys())
+        if (key.path == former.now ||
+            (key.read_of_vendor && former.now.starts_with(key.path + ".")))
+          names_.push_back({.path = std::string(former.path), .key = &key, .former = &former});
+  }
+
+  /// Reads the keys whose paths begin with `prefix` ("cluster.", "") from the map at that path.
+  void Read(MapReader& reader, const std::string& prefix) {
+    static const Value kNothing;
+    std::set<std::string> done;
+    for (const Name& one : names_) {
+      if (!one.path.starts_with(prefix)) continue;
+      const std::string rest = one.path.substr(prefix.size());
+      const std::string name = rest.substr(0, rest.find('.'));
+      if (!done.insert(name).second) continue;
+      if (name == rest) {
+        ReadKey(reader, name, one);
+      } else {
+        const std::string written =
+            prefix.empty() && name == "allocators" ? AllocatorsKey(reader, problems_) : name;
+        const Value* map = reader.Map(written);
+        MapReader below(map != nullptr ? *map : kNothing, reader.Path(written), problems_);
+        Read(below, prefix + name + ".");
+      }
+    }
+    reader.Finish();
+  }
+
+ private:
+  /// A key under one of its names.
+  struct Name {
+    std::string path;
+    const internal::ConfigKey* key;
+    const FormerKey* former = nullptr;
+  };
+
+  void ReadKey(MapReader& reader, const std::string& leaf, const Name& name) {
+    if (name.former == nullptr) return name.key->read(reader, leaf, problems_, terms_, config_);
+    (void)reader.Any(leaf);  // it is known, also where it is absent
+    if (!reader.Has(leaf)) return;
+    const std::string now(name.former->now);
+    if (HasPath(document_, now)) {
+      reader.Problem(
+          leaf, "is the deprecated name of " + now + ", which is there too; remove one of the two");
+      return;
+    }
+    problems_.Remark(reader.mark(leaf), reader.Path(leaf) + ": deprecated; use " + now);
+    if (now == name.key->path) {
+      name.key->read(reader, leaf, problems_, terms_, config_);
+    } else {
+      name.key->read_of_vendor(reader, leaf, name.former->vendor, config_);
     }
   }
-  reader.Finish();
-}
+
+  const Value& document_;
+  Problems& problems_;
+  const ConfigTerms& terms_;
+  NodeConfig& config_;
+  std::vector<Name> names_;
+};
 
 /// Writes the chosen keys.
 std::string KeysAsYaml(const NodeConfig& config,
@@ -120,10 +179,11 @@ Mark MarkOf(const Value& document, std::string_view path) {
   return at->mark;
 }
 
-void ReadConfig(MapReader& reader, const Value& document, Problems& problems, NodeConfig& config) {
-  ReadKeys(reader, "", problems, config);
+void ReadConfig(MapReader& reader, const Value& document, Problems& problems,
+                const ConfigTerms& terms, NodeConfig& config) {
+  KeysReader(document, problems, terms, config).Read(reader, "");
   Check(config, [&](std::string_view key, const std::string& message) {
-    const std::string written = AsWritten(key, document);
+    const std::string written = AsWritten(key, document, terms);
     problems.Add(MarkOf(document, written), reader.Path(written) + ": " + message);
   });
 }
@@ -139,8 +199,6 @@ const std::vector<PathOption>& PathOptions() {
   static const std::vector<PathOption> options = {
       {"--driver-root", "driverRoot", &PathsConfig::driver_root,
        "root of the file system that contains the vendor's driver"},
-      {"--nvml-library", "nvmlLibrary", &PathsConfig::nvml_library,
-       "path of libnvidia-ml.so.1, not relative to the driver root"},
       {"--sysfs-root", "sysfsRoot", &PathsConfig::sysfs_root, "used instead of /sys"},
       {"--dev-root", "devRoot", &PathsConfig::dev_root,
        "folder that contains dev/, or a /dev itself; default: the driver root"},
@@ -162,27 +220,15 @@ const std::vector<PathOption>& PathOptions() {
   return options;
 }
 
-VendorConfig ConfigOf(const NodeConfig& config, std::string_view vendor) {
-  // Only NVIDIA has keys of its own.
-  if (vendor != "nvidia") {
-    const std::string root = config.paths.run_dir + "/" + std::string(vendor);
-    return {.server_root = root, .host_server_root = root};
-  }
-  const SharingConfig& sharing = config.sharing;
-  return {.library = config.paths.nvml_library,
-          .server_root = sharing.server_root,
-          .host_server_root =
-              sharing.host_server_root.empty() ? sharing.server_root : sharing.host_server_root};
-}
-
 base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view file,
+                                         const ConfigTerms& terms,
                                          std::vector<std::string>* remarks) {
   ASSIGN(const Value document, base::ParseYaml(text, file));
   Problems problems{std::string(file)};
   NodeConfig config;
   MapReader top(document, "", problems);
   ReadHeader(top);
-  internal::ReadConfig(top, document, problems, config);
+  internal::ReadConfig(top, document, problems, terms, config);
   if (!problems.empty()) return problems.ToError();
   if (remarks != nullptr) *remarks = problems.Remarks();
   return config;

@@ -9,17 +9,27 @@
 #include <string_view>
 #include <vector>
 
+#include "api/config/config_terms.h"
 #include "base/core/clock.h"
 #include "base/core/quantity.h"
 #include "base/core/result.h"
 
 namespace penstock::api {
 
+/// Values that each vendor has for itself, by its name.
+using ByVendor = std::map<std::string, std::string, std::less<>>;
+
+/// The value of a vendor; empty if there is none.
+inline std::string OfVendor(const ByVendor& values, std::string_view vendor) {
+  const auto found = values.find(vendor);
+  return found == values.end() ? "" : found->second;
+}
+
 /// Paths as the program itself sees them. The defaults are those of a machine without containers.
 struct PathsConfig {
   std::string driver_root = "/";
-  std::string nvml_library;  ///< not relative to the driver root; empty: searched in the driver
-                             ///< root
+  ByVendor libraries;  ///< of the drivers; not relative to the driver root; without one: searched
+                       ///< in the driver root
   std::string sysfs_root = "/sys";
   std::string dev_root;  ///< the folder that contains dev/, or a /dev itself; empty: the driver
                          ///< root
@@ -41,7 +51,7 @@ struct PathsConfig {
 /// Assigns some devices to an allocator; the first rule that matches a device applies.
 struct AssignmentRule {
   std::vector<std::string> devices;  ///< ids, indices or globs for the model's name; empty: all
-  std::string allocator;             ///< "kubelet", "local", "none"
+  std::string allocator;             ///< one of AllocatorWords
 };
 
 enum class Switch { kAuto, kOn, kOff };
@@ -93,10 +103,11 @@ enum class SharePolicy { kDistributed, kPacked };
 struct SharingConfig {
   std::vector<SharingRule> rules;
   SharePolicy policy = SharePolicy::kDistributed;
-  std::string server_root =
-      "/run/nvidia/mps";         ///< folder of MPS' pipes and logs, as the program itself sees it
-  std::string host_server_root;  ///< server_root as the host sees it, where that differs (in a
-                                 ///< container); empty: server_root
+  /// Folders of the pipes and logs of sharing servers, as the program itself sees them; without
+  /// one: device::Dialect::server_root.
+  ByVendor server_roots;
+  /// The same as the host sees them, where that differs (in a container).
+  ByVendor host_server_roots;
   bool operator==(const SharingConfig&) const = default;
 };
 
@@ -202,7 +213,7 @@ struct ConfigMapConfig {
   std::string default_key;
   std::vector<std::string> fallbacks = {
       "named", "single"};  ///< "named", "single", "empty", tried in this order
-  std::string node_label = "nvidia.com/device-plugin.config";
+  std::string node_label;  ///< empty in a document: ConfigTerms::node_label
   bool operator==(const ConfigMapConfig&) const = default;
 };
 
@@ -368,7 +379,7 @@ struct NodeConfig {
                                         ///< name for all models
   bool resource_per_model = false;      ///< the default is one name per model
   PartsStrategy parts = PartsStrategy::kDefault;
-  /// Of vendors whose parts have profiles, in place of `parts` if it is not kDefault.
+  /// Of the vendor whose users have such an option, in place of `parts` if it is not kDefault.
   PartsStrategy profiled_parts = PartsStrategy::kDefault;
   std::vector<std::string> parts_on_demand;  ///< devices on which parts are created for requests of
                                              ///< local users: ids, indices or globs for the
@@ -402,17 +413,10 @@ struct NodeConfig {
                                   ///< that administers the machine
 };
 
-/// What the configuration says of one vendor's driver alone.
-struct VendorConfig {
-  std::string library;           ///< see PathsConfig::nvml_library
-  std::string server_root;       ///< folder of its sharing servers' pipes and logs
-  std::string host_server_root;  ///< the same folder as the host sees it
-};
-VendorConfig ConfigOf(const NodeConfig& config, std::string_view vendor);
-
 /// Reads and checks a whole document (YAML; JSON is YAML). Returns kInvalidArgument with all
 /// mistakes at once, each with file:line:column and a hint. Adds deprecated keys to `remarks`.
 base::Result<NodeConfig> ParseNodeConfig(std::string_view text, std::string_view file,
+                                         const ConfigTerms& terms = {},
                                          std::vector<std::string>* remarks = nullptr);
 
 /// Writes the values as a document that ParseNodeConfig reads, with every key: the output of

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "api/allocators.h"
 #include "api/config/node_config_keys.h"
+#include "api/config/value_forms.h"
 #include "api/labels.h"
 #include "api/listen.h"
 #include "base/core/quantity.h"
@@ -63,11 +65,10 @@ void CheckAllocators(const NodeConfig& config, const ReportProblem& report) {
   for (std::size_t i = 0; i < config.assignments.size(); ++i) {
     const AssignmentRule& rule = config.assignments[i];
     const std::string key = base::Item("allocators.assign", i) + ".allocator";
-    const bool closed = (rule.allocator == "kubelet" && config.kubelet_allocator == Switch::kOff) ||
-                        (rule.allocator == "local" && config.local_allocator == Switch::kOff);
-    if (closed)
-      report(key, "assigns devices to \"" + rule.allocator + "\", which is disabled (allocators." +
-                      rule.allocator + ".enabled)");
+    const Allocator& allocator = FindAllocator(rule.allocator);
+    if (allocator.enabled != nullptr && config.*allocator.enabled == Switch::kOff)
+      report(key, "assigns devices to \"" + rule.allocator + "\", which is disabled (" +
+                      EnabledKey(allocator) + ")");
   }
 }
 
@@ -96,6 +97,13 @@ void CheckNamespace(std::string_view key, const std::string& name, const ReportP
     report(key, "\"" + name + "\" is not a namespace name");
 }
 
+void CheckPathsOfVendors(std::string_view key, const ByVendor& paths, const AbsolutePath& form,
+                         const ReportProblem& report) {
+  for (const auto& [vendor, path] : paths)
+    if (const std::string problem = form.Problem(path); !problem.empty())
+      report(std::string(key) + "." + vendor, problem);
+}
+
 void CheckCluster(const NodeConfig& config, const ReportProblem& report) {
   CheckNamespace("cluster.namespace", config.cluster.namespace_name, report);
   const ConfigMapConfig& map = config.cluster.config_map;
@@ -104,7 +112,7 @@ void CheckCluster(const NodeConfig& config, const ReportProblem& report) {
   CheckNamespace("cluster.config.namespace", map.namespace_name, report);
   if (map.default_key.size() > 253 || !OnlyOf(map.default_key, "-_."))
     report("cluster.config.default", "\"" + map.default_key + "\" cannot be a key of a ConfigMap");
-  if (!IsLabelKey(map.node_label))
+  if (!map.node_label.empty() && !IsLabelKey(map.node_label))
     report("cluster.config.nodeLabel", "\"" + map.node_label + "\" is not a label key");
 }
 
@@ -125,6 +133,11 @@ void Check(const NodeConfig& config, const ReportProblem& report) {
     CheckSocketPath(config.paths.kubelet_dir,
                     std::string_view("/device-plugins/").size() + kPluginSocketName,
                     "a device plugin's socket", "paths.kubeletDir", report);
+  CheckPathsOfVendors("paths.libraries", config.paths.libraries, AbsolutePath(), report);
+  CheckPathsOfVendors("sharing.serverRoots", config.sharing.server_roots, AbsolutePath(false),
+                      report);
+  CheckPathsOfVendors("sharing.hostServerRoots", config.sharing.host_server_roots, AbsolutePath(),
+                      report);
   CheckAllocators(config, report);
   const HealthConfig& health = config.health;
   if (health.probation > health.probation_most)

@@ -1,6 +1,10 @@
 // The table of keys, and the items of its lists. Touches no file.
 #include "api/config/node_config_keys.h"
 
+#include <algorithm>
+#include <type_traits>
+
+#include "api/allocators.h"
 #include "api/config/value_forms.h"
 
 namespace penstock::api::internal {
@@ -51,71 +55,51 @@ constexpr std::pair<std::string_view, EngineSetup> kSetups[] = {
 const std::pair<std::string_view, std::string> kFallbacks[] = {
     {"named", "named"}, {"single", "single"}, {"empty", "empty"}};
 
-/// A family of codes that backends report (device::Evidence), and the range of its codes.
-struct Family {
-  std::string_view kind;
-  std::int64_t least, most;
-};
-constexpr char kDefaultFamily[] = "xid";
-constexpr std::int64_t kMaxCode = 999'999'999;
-constexpr Family kFamilies[] = {{"xid", 1, 999},
-                                {"sxid", 1, 99'999},
-                                {"recovery-action", 0, 99},
-                                {"unavailable", 0, kMaxCode},
-                                {"lost", 0, kMaxCode},
-                                {"reset-required", 0, kMaxCode},
-                                {"remap-pending", 0, kMaxCode},
-                                {"remap-failure", 0, kMaxCode},
-                                {"ecc-uncorrectable", 0, kMaxCode},
-                                {"poison", 0, kMaxCode},
-                                {"ras", 0, kMaxCode},
-                                {"ras-uncorrectable", 0, kMaxCode},
-                                {"ras-deferred", 0, kMaxCode},
-                                {"pages-pending", 0, kMaxCode},
-                                {"pages-failed", 0, kMaxCode},
-                                {"in-reset", 0, kMaxCode},
-                                {"partitions-missing", 0, kMaxCode},
-                                {"fatal-error", 0, kMaxCode},
-                                {"uncorrectable-error", 0, kMaxCode},
-                                {"poison-consumed", 0, kMaxCode},
-                                {"hardware-error", 0, kMaxCode},
-                                {"reset-begun", 0, kMaxCode},
-                                {"reset-done", 0, kMaxCode},
-                                {"reset-failed", 0, kMaxCode},
-                                {"memory-lost", 0, kMaxCode},
-                                {"scheduler-timeout", 0, kMaxCode},
-                                {"ring-timeout", 0, kMaxCode},
-                                {"fence-fallback", 0, kMaxCode},
-                                {"wedged", 0, kMaxCode}};
+const EvidenceTerm* UsualEvidence(const ConfigTerms& terms) {
+  const auto found = std::ranges::find(terms.evidence, true, &EvidenceTerm::usual);
+  return found == terms.evidence.end() ? nullptr : &*found;
+}
 
-std::vector<std::int64_t> ReadCodes(MapReader& reader, Problems& problems,
-                                    const std::string& kind) {
+/// Several vendors may have a kind; its codes are those of all of them.
+bool IsCode(const Value& item, const std::string& kind, const ConfigTerms& terms) {
+  return item.kind == Value::Kind::kInt &&
+         std::ranges::any_of(terms.evidence, [&](const EvidenceTerm& term) {
+           return term.kind == kind && item.integer >= term.least && item.integer <= term.most;
+         });
+}
+
+std::vector<std::int64_t> ReadCodes(MapReader& reader, Problems& problems, const std::string& kind,
+                                    const ConfigTerms& terms) {
   std::vector<std::int64_t> codes;
   const Value* list = reader.List("codes");
   if (list == nullptr) return codes;
   if (list->list->empty()) reader.Problem("codes", "is empty; leave the key out to mean all codes");
+  const EvidenceTerm* usual = UsualEvidence(terms);
   for (const Value& item : *list->list) {
-    bool known = false;
-    for (const Family& family : kFamilies)
-      known = known || (family.kind == kind && item.kind == Value::Kind::kInt &&
-                        item.integer >= family.least && item.integer <= family.most);
-    if (known) {
+    if (IsCode(item, kind, terms)) {
       codes.push_back(item.integer);
     } else {
-      problems.Add(item.mark, reader.Path("codes") + ": " +
-                                  (item.text.empty() ? "an item" : "\"" + item.text + "\"") +
-                                  " is not a code of " + kind + ", which are numbers" +
-                                  (kind == "xid" ? " from 1 to 999" : ""));
+      problems.Add(
+          item.mark,
+          reader.Path("codes") + ": " + (item.text.empty() ? "an item" : "\"" + item.text + "\"") +
+              " is not a code of " + kind + ", which are numbers" +
+              (usual != nullptr && usual->kind == kind
+                   ? " from " + std::to_string(usual->least) + " to " + std::to_string(usual->most)
+                   : ""));
     }
   }
   return codes;
 }
 
-void ReadHealthRule(MapReader& reader, Problems& problems, HealthRule& rule) {
+void ReadHealthRule(MapReader& reader, Problems& problems, const ConfigTerms& terms,
+                    HealthRule& rule) {
   std::vector<std::string> kinds;
-  for (const Family& family : kFamilies) kinds.emplace_back(family.kind);
-  rule.kind = reader.OneOf("kind", kinds).value_or(kDefaultFamily);
-  rule.codes = ReadCodes(reader, problems, rule.kind);
+  for (const EvidenceTerm& term : terms.evidence)
+    if (std::ranges::find(kinds, term.kind) == kinds.end()) kinds.push_back(term.kind);
+  const EvidenceTerm* usual = UsualEvidence(terms);
+  if (usual == nullptr) reader.Require("kind");
+  rule.kind = reader.OneOf("kind", kinds).value_or(usual == nullptr ? "" : usual->kind);
+  rule.codes = ReadCodes(reader, problems, rule.kind, terms);
   reader.Require("action");
   rule.action = reader
                     .OneOf("action", {"default", "ignore", "warn", "drain", "reset", "gone",
@@ -131,13 +115,27 @@ std::vector<std::string> HealthRuleText(const HealthRule& rule) {
   return parts;
 }
 
+/// The kinds that a rule may name are those of the vendors.
+struct HealthRules : Form {
+  void Read(MapReader& reader, std::string_view key, Problems& problems, const ConfigTerms& terms,
+            std::vector<HealthRule>& target) const {
+    const auto read = [&terms](MapReader& map, Problems& all, HealthRule& rule) {
+      ReadHealthRule(map, all, terms, rule);
+    };
+    Maps<HealthRule>(read, HealthRuleText).Read(reader, key, problems, target);
+  }
+  std::string Text(const std::vector<HealthRule>& rules) const {
+    return Maps<HealthRule>(nullptr, HealthRuleText).Text(rules);
+  }
+};
+
 // In the section `doors` of 0.1.0 the key is `door`.
 void ReadAssignment(MapReader& reader, Problems& problems, AssignmentRule& rule) {
   const std::string key =
       reader.Path("").find("doors.assign[") != std::string::npos ? "door" : "allocator";
   rule.devices = ReadSelectors(reader, problems);
   reader.Require(key);
-  rule.allocator = reader.OneOf(key, {"kubelet", "local", "none"}).value_or("none");
+  rule.allocator = reader.OneOf(key, AllocatorWords()).value_or(std::string(kNoAllocator));
 }
 
 std::vector<std::string> AssignmentText(const AssignmentRule& rule) {
@@ -212,6 +210,32 @@ std::vector<std::string> MetricRowText(const MetricRow& row) {
   return {"field: " + Quoted(row.field), "type: " + row.type, "help: " + Quoted(row.help)};
 }
 
+/// A path for each vendor, which CheckPathsOfVendors checks.
+struct PathsOfVendors : Form {
+  explicit PathsOfVendors(bool empty_is_none = true) : empty_is_none_(empty_is_none) {}
+  void Read(MapReader& reader, std::string_view key, Problems& problems, const ConfigTerms& terms,
+            ByVendor& target) const {
+    const Value* map = reader.Map(key);
+    if (map == nullptr) return;
+    MapReader below(*map, reader.Path(key), problems);
+    for (const std::string& vendor : terms.vendors) ReadOne(below, vendor, vendor, target);
+    below.Finish();
+  }
+  void ReadOne(MapReader& reader, std::string_view leaf, std::string_view vendor,
+               ByVendor& target) const {
+    if (auto path = reader.String(leaf); path && !(path->empty() && empty_is_none_))
+      target.insert_or_assign(std::string(vendor), *std::move(path));
+  }
+  std::string Text(const ByVendor& paths) const {
+    std::vector<std::string> items;
+    for (const auto& [vendor, path] : paths) items.push_back(Quoted(vendor) + ": " + Quoted(path));
+    return " {" + base::Join(items, ", ") + "}\n";
+  }
+
+ private:
+  bool empty_is_none_;
+};
+
 struct Cgroups : Plain {
   void Read(MapReader& reader, std::string_view key, Problems& problems,
             std::vector<std::string>& target) const {
@@ -238,20 +262,37 @@ auto& At(Config& config, Members... members) {
   return (config.*....*members);
 }
 
+/// ConfigKey::read_of_vendor.
+template <typename ValueForm, typename... Members>
+decltype(ConfigKey::read_of_vendor) OfVendorBy(ValueForm form, Members... members) {
+  if constexpr (std::is_same_v<ValueForm, PathsOfVendors>) {
+    return [=](MapReader& reader, std::string_view leaf, std::string_view vendor,
+               NodeConfig& config) { form.ReadOne(reader, leaf, vendor, At(config, members...)); };
+  } else {
+    return {};
+  }
+}
+
 /// `members`: the way from the configuration to the value.
 template <typename ValueForm, typename... Members>
 ConfigKey Key(const std::string& path, Effect effect, ValueForm form, Members... members) {
-  return {
-      .path = path,
-      .effect = effect,
-      .read =
-          [=](MapReader& reader, std::string_view leaf, Problems& problems, NodeConfig& config) {
-            form.Read(reader, leaf, problems, At(config, members...));
-          },
-      .text = [=](const NodeConfig& config) { return form.Text(At(config, members...)); },
-      .problem = [=](const NodeConfig& config) { return form.Problem(At(config, members...)); },
-      .copy = [=](const NodeConfig& from,
-                  NodeConfig& to) { At(to, members...) = At(from, members...); }};
+  return {.path = path,
+          .effect = effect,
+          .read =
+              [=](MapReader& reader, std::string_view leaf, Problems& problems,
+                  [[maybe_unused]] const ConfigTerms& terms, NodeConfig& config) {
+                auto& target = At(config, members...);
+                if constexpr (requires { form.Read(reader, leaf, problems, terms, target); }) {
+                  form.Read(reader, leaf, problems, terms, target);
+                } else {
+                  form.Read(reader, leaf, problems, target);
+                }
+              },
+          .read_of_vendor = OfVendorBy(form, members...),
+          .text = [=](const NodeConfig& config) { return form.Text(At(config, members...)); },
+          .problem = [=](const NodeConfig& config) { return form.Problem(At(config, members...)); },
+          .copy = [=](const NodeConfig& from,
+                      NodeConfig& to) { At(to, members...) = At(from, members...); }};
 }
 
 /// What may be empty has a default that follows from other paths.
@@ -259,11 +300,13 @@ std::vector<ConfigKey> Paths() {
   std::vector<ConfigKey> keys;
   for (const PathOption& option : PathOptions()) {
     const bool of_host = option.key.starts_with("host");
-    keys.push_back(Key("paths." + std::string(option.key), of_host ? kNow : kRestart,
-                       AbsolutePath(of_host || option.key == "nvmlLibrary" ||
-                                    option.key == "devRoot" || option.key == "driverContainerRoot"),
-                       &NodeConfig::paths, option.member));
+    keys.push_back(
+        Key("paths." + std::string(option.key), of_host ? kNow : kRestart,
+            AbsolutePath(of_host || option.key == "devRoot" || option.key == "driverContainerRoot"),
+            &NodeConfig::paths, option.member));
   }
+  keys.push_back(Key("paths.libraries", kRestart, PathsOfVendors(), &NodeConfig::paths,
+                     &PathsConfig::libraries));
   return keys;
 }
 
@@ -281,7 +324,8 @@ std::vector<ConfigKey> Keys() {
       Key("allocators.local.enabled", kRestart, Plain(), &N::local_allocator),
       Key("allocators.local.group", kRestart, Plain(), &N::local_group),
       Key("allocators.local.closedCgroups", kNow, Cgroups(), &N::closed_cgroups),
-      Key("allocators.assign", kNow, Maps(ReadAssignment, AssignmentText), &N::assignments),
+      Key("allocators.assign", kNow, Maps<AssignmentRule>(ReadAssignment, AssignmentText),
+          &N::assignments),
       Key("queue.perUser.gpus", kNow, Numeric(0, kMaxPerUser), &N::queue, &QueueConfig::devices),
       Key("queue.perUser.waiting", kNow, Numeric(0, kMaxPerUser), &N::queue, &QueueConfig::waiting),
       Key("queue.perUser.time", kNow, Time{0s, 3650 * kDay}, &N::queue, &QueueConfig::time),
@@ -289,16 +333,16 @@ std::vector<ConfigKey> Keys() {
       Key("health.probation", kNow, Time{0s, kDay}, &N::health, &H::probation),
       Key("health.probationMost", kNow, Time{0s, kDay}, &N::health, &H::probation_most),
       Key("health.reset", kNow, OneOf(kResets), &N::health, &H::reset),
-      Key("health.policy", kNow, Maps(ReadHealthRule, HealthRuleText), &N::health, &H::policy),
+      Key("health.policy", kNow, HealthRules(), &N::health, &H::policy),
       Key("resources.perModel", kNow, Plain(), &N::resource_per_model),
-      Key("resources.names", kNow, Maps(ReadResource, ResourceText), &N::resources),
+      Key("resources.names", kNow, Maps<ResourceRule>(ReadResource, ResourceText), &N::resources),
       Key("sharing.policy", kNow, OneOf(kPolicies), &N::sharing, &SharingConfig::policy),
-      Key("sharing.rules", kNow, Maps(ReadSharingRule, SharingRuleText), &N::sharing,
+      Key("sharing.rules", kNow, Maps<SharingRule>(ReadSharingRule, SharingRuleText), &N::sharing,
           &SharingConfig::rules),
-      Key("sharing.mps.root", kRestart, AbsolutePath(false), &N::sharing,
-          &SharingConfig::server_root),
-      Key("sharing.mps.hostRoot", kRestart, AbsolutePath(), &N::sharing,
-          &SharingConfig::host_server_root),
+      Key("sharing.serverRoots", kRestart, PathsOfVendors(false), &N::sharing,
+          &SharingConfig::server_roots),
+      Key("sharing.hostServerRoots", kRestart, PathsOfVendors(), &N::sharing,
+          &SharingConfig::host_server_roots),
       Key("http.listen", kRestart, Plain(), &N::http, &HttpConfig::listen),
       Key("http.webConfigFile", kNow, AbsolutePath(), &N::http, &HttpConfig::web_config_file),
       Key("http.connections", kRestart, Numeric(1, 4096), &N::http, &HttpConfig::connections),
@@ -311,7 +355,7 @@ std::vector<ConfigKey> Keys() {
       Key("telemetry.processes", kNow, Plain(), &N::telemetry, &T::processes),
       Key("telemetry.exclude", kNow, Plain(), &N::telemetry, &T::exclude),
       Key("telemetry.include", kNow, Plain(), &N::telemetry, &T::include),
-      Key("telemetry.counters", kNow, Maps(ReadMetricRow, MetricRowText), &N::telemetry,
+      Key("telemetry.counters", kNow, Maps<MetricRow>(ReadMetricRow, MetricRowText), &N::telemetry,
           &T::counters),
       Key("telemetry.countersFile", kNow, AbsolutePath(), &N::telemetry, &T::counters_file),
       Key("telemetry.countersConfigMap", kNow, Plain(), &N::telemetry, &T::counters_map),
@@ -322,7 +366,7 @@ std::vector<ConfigKey> Keys() {
       Key("telemetry.holders", kNow, Plain(), &N::telemetry, &T::holders),
       Key("telemetry.virtualGpus", kNow, Plain(), &N::telemetry, &T::virtual_gpus),
       Key("telemetry.podUid", kNow, Plain(), &N::telemetry, &T::pod_uid),
-      Key("telemetry.xidWindow", kNow, Time{1s, kDay}, &N::telemetry, &T::errors_window),
+      Key("telemetry.errorsWindow", kNow, Time{1s, kDay}, &N::telemetry, &T::errors_window),
       Key("telemetry.clockEventsWindow", kNow, Time{1s, kDay}, &N::telemetry,
           &T::clock_events_window),
       Key("telemetry.holderLabels", kNow, Plain(), &N::telemetry, &T::holder_labels),
@@ -337,7 +381,7 @@ std::vector<ConfigKey> Keys() {
       Key("usage.idleAfter", kNow, Time{1s, 30 * kDay}, &N::usage, &UsageConfig::idle_after),
       Key("usage.idleBelow", kNow, Numeric(0, 1), &N::usage, &UsageConfig::idle_below),
       Key("parts.strategy", kNow, OneOf(kPartsStrategies), &N::parts),
-      Key("parts.migStrategy", kNow, OneOf(kPartsStrategies), &N::profiled_parts),
+      Key("parts.profiledStrategy", kNow, OneOf(kPartsStrategies), &N::profiled_parts),
       Key("parts.onDemand", kNow, Plain(), &N::parts_on_demand),
       Key("parts.byLabel", kNow, Plain(), &N::parts_by_label),
       Key("parts.layouts", kNow, AbsolutePath(), &N::layouts_file),

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/config/config_change.h"
+#include "api/config/config_terms.h"
 #include "api/config/node_config_check.h"
 #include "base/core/document.h"
 
@@ -17,7 +18,12 @@ struct ConfigKey {
   std::string path;  ///< "cluster.config.configMap"
   Effect effect = Effect::kRestart;
   /// Reads the key `leaf` of a map; leaves the value alone if the document does not have it.
-  std::function<void(base::MapReader&, std::string_view leaf, base::Problems&, NodeConfig&)> read;
+  std::function<void(base::MapReader&, std::string_view leaf, base::Problems&, const ConfigTerms&,
+                     NodeConfig&)>
+      read;
+  /// Reads, at the key `leaf`, the value of one vendor; empty: the key has no values of vendors.
+  std::function<void(base::MapReader&, std::string_view leaf, std::string_view vendor, NodeConfig&)>
+      read_of_vendor;
   /// What follows the colon: " 10s\n".
   std::function<std::string(const NodeConfig&)> text;
   /// Why this value, wherever it came from, is not possible; empty if it is.
@@ -31,7 +37,7 @@ const std::vector<ConfigKey>& ConfigKeys();
 /// Reads the keys of a NodeConfig from a map that has other keys only if `reader` has read them,
 /// over `config`, and checks the whole. `document`: the map that `reader` reads.
 void ReadConfig(base::MapReader& reader, const base::Value& document, base::Problems& problems,
-                NodeConfig& config);
+                const ConfigTerms& terms, NodeConfig& config);
 
 /// As ToYaml, without apiVersion and kind, and only the keys whose values differ.
 std::string DifferenceAsYaml(const NodeConfig& config, const NodeConfig& from);

@@ -37,7 +37,7 @@ constexpr char kEveryKey[] = R"(telemetry:
   holders: false
   virtualGpus: true
   podUid: true
-  xidWindow: 10m
+  errorsWindow: 10m
   clockEventsWindow: 1m
   holderLabels: [app, "app.kubernetes.io/*"]
   keepEnded: 1h
@@ -122,7 +122,7 @@ TEST(NodeConfigTelemetry, ReportsAllProblemsAtOnceWithPlaceAndHint) {
     - {type: counter}
   countersFile: mine.csv
   countersConfigMap: gpu/metrics
-  xidWindow: 300000
+  errorsWindow: 300000
   holderLabels: ["app=x"]
   jobDirectory: jobs
 usage: {dir: u, fileSize: 1Ki, files: 0, checkpoint: 0s, idleAfter: -1s, idleBelow: 2}
@@ -146,7 +146,7 @@ http: {connections: 0, deadline: 1h, webConfigFile: w, listen: nowhere}
         "f:13:17: telemetry.countersFile: \"mine.csv\" must be an absolute path",
         "f:14:22: telemetry.countersConfigMap: \"gpu/metrics\" is not a ConfigMap: write "
         "NAMESPACE:NAME",
-        "f:15:14: telemetry.xidWindow: \"300000\" is not a duration",
+        "f:15:17: telemetry.errorsWindow: \"300000\" is not a duration",
         "f:16:18: telemetry.holderLabels[0]: \"app=x\" cannot match any key of a label",
         "f:17:17: telemetry.jobDirectory: \"jobs\" must be an absolute path",
         "f:18:14: usage.dir: \"u\" must be an absolute path",
@@ -179,7 +179,7 @@ TEST(NodeConfigTelemetry, ValidateHoldsTimesThatFlagsSetToTheirLimits) {
   EXPECT_THAT(Validate(config).error().message(),
               HasSubstr("telemetry.interval: is 1ms, outside of 100ms to 1h"));
   EXPECT_THAT(Validate(config).error().message(),
-              HasSubstr("telemetry.xidWindow: is 2d, outside of 1s to 1d"));
+              HasSubstr("telemetry.errorsWindow: is 2d, outside of 1s to 1d"));
 }
 
 TEST(NodeConfigTelemetry, AllButTheFolderOfRecordsAndTheAddressChangesAtOnce) {

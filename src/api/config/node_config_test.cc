@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/listen.h"
+#include "api/testing/config_terms.h"
 #include "api/testing/reference.h"
 #include "base/core/document.h"
 #include "base/yaml.h"
@@ -23,7 +24,7 @@ std::string ErrorOf(const base::Result<NodeConfig>& result) {
 }
 
 NodeConfig Parsed(const std::string& text) {
-  auto config = ParseNodeConfig(kHeader + text, "node.yaml");
+  auto config = ParseNodeConfig(kHeader + text, "node.yaml", SomeTerms());
   EXPECT_TRUE(config.ok()) << ErrorOf(config);
   return config.value_or({});
 }
@@ -31,7 +32,7 @@ NodeConfig Parsed(const std::string& text) {
 TEST(NodeConfig, ReadsEveryKey) {
   const NodeConfig config = Parsed(R"(node: {name: gpu-7}
 paths:
-  {driverRoot: /d, nvmlLibrary: /n.so, sysfsRoot: /s, devRoot: /v, procRoot: /p, cdiRoot: /c, kubeletDir: /k, stateDir: /st, runDir: /r}
+  {driverRoot: /d, libraries: {nvidia: /n.so}, sysfsRoot: /s, devRoot: /v, procRoot: /p, cdiRoot: /c, kubeletDir: /k, stateDir: /st, runDir: /r}
 allocators:
   kubelet: {enabled: off}
   local: {enabled: true, group: lab, closedCgroups: [user.slice, /system.slice/cron.service]}
@@ -47,7 +48,8 @@ sharing:
     - {resource: nvidia.com/gpu, devices: [3, "*A100*"], most: 2, strategy: mps, replicas: 7, rename: nvidia.com/gpu.shared,
        failRequestsGreaterThanOne: true}
     - {strategy: time-slicing, replicas: 4}
-  mps: {root: /m, hostRoot: /hm}
+  serverRoots: {nvidia: /m, amd: /a}
+  hostServerRoots: {nvidia: /hm}
 http: {listen: "[::1]:1"}
 page: {nodes: ["https://gpu2.example.com:9400"], credentialsFile: /pc, caFile: /pa}
 devicePlugin: {deviceIDStrategy: index}
@@ -66,7 +68,7 @@ workers: {restrictSystemCalls: true}
   EXPECT_TRUE(config.restrict_workers);
   EXPECT_EQ(config.node_name, "gpu-7");
   EXPECT_EQ(config.paths.driver_root, "/d");
-  EXPECT_EQ(config.paths.nvml_library, "/n.so");
+  EXPECT_EQ(config.paths.libraries, (ByVendor{{"nvidia", "/n.so"}}));
   EXPECT_EQ(config.paths.sysfs_root, "/s");
   EXPECT_EQ(config.paths.dev_root, "/v");
   EXPECT_EQ(config.paths.proc_root, "/p");
@@ -101,8 +103,8 @@ workers: {restrictSystemCalls: true}
                                    true},
                                   {"", {}, 0, ShareStrategy::kTimeSlicing, 4, "", false}},
                                  SharePolicy::kPacked,
-                                 "/m",
-                                 "/hm"};
+                                 {{"amd", "/a"}, {"nvidia", "/m"}},
+                                 {{"nvidia", "/hm"}}};
   EXPECT_EQ(config.sharing, sharing);
   EXPECT_EQ(config.http.listen, "[::1]:1");
   EXPECT_EQ(config.page, (PageConfig{{"https://gpu2.example.com:9400"}, "/pc", "/pa"}));
@@ -146,7 +148,7 @@ TEST(NodeConfig, WhatItPrintsReadsBackTheSame) {
   config.sharing.rules = {{.devices = {"0"}},
                           {.most = 1, .strategy = ShareStrategy::kServer, .replicas = 2}};
   const std::string text = ToYaml(config);
-  const auto again = ParseNodeConfig(text, "printed");
+  const auto again = ParseNodeConfig(text, "printed", SomeTerms());
   ASSERT_TRUE(again.ok()) << ErrorOf(again) << text;
   EXPECT_EQ(ToYaml(*again), text);
   EXPECT_EQ(again->node_name, config.node_name);
@@ -217,7 +219,7 @@ TEST(NodeConfig, RefusesHealthRulesThatCannotBeMeant) {
     - {code: 79, action: gone}
     - {kind: recovery-action, codes: [100], action: gone}
 )",
-                                                    "f"));
+                                                    "f", SomeTerms()));
   for (const char* part :
        {"f:4:10: health.reset: \"always\" is none of never, idle",
         "f:6:16: health.policy[0].codes: \"0\" is not a code of xid, which are numbers from 1 "
@@ -233,33 +235,22 @@ TEST(NodeConfig, RefusesHealthRulesThatCannotBeMeant) {
     EXPECT_THAT(error, HasSubstr(part));
 }
 
-TEST(NodeConfig, TakesHealthRulesOfEachKindThatAVendorHas) {
-  const auto rules = [](const std::string& kind) {
-    return ParseNodeConfig(
-        kHeader + "health: {policy: [{kind: " + kind + ", codes: [1], action: warn}]}\n", "f");
+TEST(NodeConfig, TakesHealthRulesOfTheKindsThatVendorsHave) {
+  const ConfigTerms acme{.evidence = {{.kind = "ecc", .least = 0, .most = 4},
+                                      {.kind = "lost", .least = 0, .most = 9},
+                                      {.kind = "lost", .least = 100, .most = 109}}};
+  const auto read = [](const std::string& rule, const ConfigTerms& terms) {
+    return ErrorOf(ParseNodeConfig(kHeader + "health: {policy: [{" + rule + "}]}\n", "f", terms));
   };
-  for (const char* kind : {"xid",
-                           "sxid",
-                           "lost",
-                           "ras-uncorrectable",
-                           "ras-deferred",
-                           "pages-pending",
-                           "pages-failed",
-                           "in-reset",
-                           "partitions-missing",
-                           "fatal-error",
-                           "uncorrectable-error",
-                           "poison-consumed",
-                           "hardware-error",
-                           "reset-begun",
-                           "reset-done",
-                           "reset-failed",
-                           "memory-lost",
-                           "scheduler-timeout",
-                           "ring-timeout",
-                           "fence-fallback",
-                           "wedged"})
-    EXPECT_TRUE(rules(kind).ok()) << kind;
+  EXPECT_EQ(read("kind: ecc, codes: [0, 4], action: warn", acme), "");
+  EXPECT_THAT(read("kind: ecc, codes: [5], action: warn", acme),
+              testing::EndsWith("\"5\" is not a code of ecc, which are numbers"));
+  EXPECT_EQ(read("kind: lost, codes: [9, 100], action: warn", acme), "") << "of either vendor";
+  EXPECT_THAT(read("kind: xid, codes: [79], action: warn", acme),
+              HasSubstr("\"xid\" is none of ecc, lost"));
+  EXPECT_THAT(read("action: warn", acme), HasSubstr("health.policy[0].kind is missing"));
+  EXPECT_THAT(read("kind: ecc, action: warn", SomeTerms()), HasSubstr("\"ecc\" is none of xid, "));
+  EXPECT_EQ(read("codes: [79], action: warn", SomeTerms()), "") << "the usual kind";
 }
 
 std::string SharingError(const std::string& rules, const std::string& before = "") {
@@ -372,11 +363,88 @@ TEST(NodeConfig, RefusesRulesThatNeverCount) {
 
 TEST(NodeConfig, RefusesAFolderOfMpsThatIsNotAbsolute) {
   EXPECT_THAT(
-      ErrorOf(
-          ParseNodeConfig(kHeader + "sharing: {mps: {root: mps, hostRoot: x}, ruls: []}\n", "f")),
+      ErrorOf(ParseNodeConfig(kHeader + "sharing: {mps: {root: mps, hostRoot: x}, ruls: []}\n", "f",
+                              SomeTerms())),
       ::testing::AllOf(HasSubstr("f:3:23: sharing.mps.root: \"mps\" must be an absolute path"),
                        HasSubstr("f:3:38: sharing.mps.hostRoot: \"x\" must be an absolute path"),
                        HasSubstr("unknown key \"sharing.ruls\"; did you mean \"rules\"?")));
+}
+
+TEST(NodeConfig, ReadsFormerKeysAndSaysWhatTheyAreNow) {
+  std::vector<std::string> remarks;
+  const auto config =
+      ParseNodeConfig(kHeader +
+                          "paths: {nvmlLibrary: /n.so}\n"
+                          "sharing:\n  policy: packed\n  mps: {root: /m, hostRoot: /hm}\n"
+                          "telemetry: {xidWindow: 10m}\nparts: {migStrategy: mixed}\n",
+                      "f", SomeTerms(), &remarks);
+  ASSERT_TRUE(config.ok()) << ErrorOf(config);
+  NodeConfig wanted;
+  wanted.paths.libraries["nvidia"] = "/n.so";
+  wanted.sharing = {.policy = SharePolicy::kPacked,
+                    .server_roots = {{"nvidia", "/m"}},
+                    .host_server_roots = {{"nvidia", "/hm"}}};
+  wanted.telemetry.errors_window = 10min;
+  wanted.profiled_parts = PartsStrategy::kMixed;
+  EXPECT_EQ(ToYaml(*config), ToYaml(wanted));
+  EXPECT_THAT(remarks,
+              ElementsAre("paths.nvmlLibrary: deprecated; use paths.libraries.nvidia (line 3)",
+                          "sharing.mps.root: deprecated; use sharing.serverRoots.nvidia (line 6)",
+                          "sharing.mps.hostRoot: deprecated; use sharing.hostServerRoots.nvidia "
+                          "(line 6)",
+                          "telemetry.xidWindow: deprecated; use telemetry.errorsWindow (line 7)",
+                          "parts.migStrategy: deprecated; use parts.profiledStrategy (line 8)"));
+}
+
+TEST(NodeConfig, RefusesAKeyUnderBothOfItsNames) {
+  const auto error = [](const std::string& text) {
+    return ErrorOf(ParseNodeConfig(kHeader + text + "\n", "f", SomeTerms()));
+  };
+  EXPECT_EQ(error("telemetry: {xidWindow: 10m, errorsWindow: 10m}"),
+            "f:3:24: telemetry.xidWindow: is the deprecated name of telemetry.errorsWindow, which "
+            "is there too; remove one of the two");
+  EXPECT_THAT(error("parts: {profiledStrategy: none, migStrategy: none}"),
+              HasSubstr("parts.migStrategy: is the deprecated name of parts.profiledStrategy"));
+  EXPECT_THAT(error("paths: {nvmlLibrary: /a, libraries: {nvidia: /a}}"),
+              HasSubstr("paths.nvmlLibrary: is the deprecated name of paths.libraries.nvidia"));
+  EXPECT_THAT(error("sharing: {mps: {root: /a}, serverRoots: {nvidia: /a}}"),
+              HasSubstr("sharing.mps.root: is the deprecated name of sharing.serverRoots.nvidia"));
+  EXPECT_THAT(error("sharing: {mps: {hostRoot: /a}, hostServerRoots: {nvidia: /a}}"),
+              HasSubstr("sharing.mps.hostRoot: is the deprecated name of "
+                        "sharing.hostServerRoots.nvidia"));
+  EXPECT_EQ(error("paths: {nvmlLibrary: /a, libraries: {amd: /b}}"), "") << "of another vendor";
+}
+
+TEST(NodeConfig, ChecksAFormerKeyUnderItsName) {
+  const auto error = [](const std::string& text) {
+    return ErrorOf(ParseNodeConfig(kHeader + text + "\n", "f", SomeTerms()));
+  };
+  EXPECT_EQ(error("paths: {nvmlLibrary: n.so}"),
+            "f:3:22: paths.nvmlLibrary: \"n.so\" must be an absolute path");
+  EXPECT_EQ(error("paths: {nvmlLibrary: \"\"}"), "");
+  EXPECT_EQ(error("sharing: {mps: {root: \"\"}}"), "f:3:23: sharing.mps.root: must not be empty");
+  EXPECT_THAT(error("sharing: {mps: {rot: /m}}"),
+              HasSubstr("unknown key \"sharing.mps.rot\"; did you mean \"root\"?"));
+  EXPECT_THAT(error("telemetry: {xidWindow: 2d}"), HasSubstr("telemetry.xidWindow: "));
+  EXPECT_THAT(error("parts: {migStrategy: all}"),
+              HasSubstr("parts.migStrategy: \"all\" is none of default, none, single, mixed"));
+}
+
+TEST(NodeConfig, HasPathsOfTheVendorsThatItIsGiven) {
+  const auto error = [](const std::string& text, const ConfigTerms& terms) {
+    return ErrorOf(ParseNodeConfig(kHeader + text + "\n", "f", terms));
+  };
+  EXPECT_EQ(error("paths: {libraries: {amd: a}}", SomeTerms()),
+            "f:3:26: paths.libraries.amd: \"a\" must be an absolute path");
+  EXPECT_EQ(error("sharing: {serverRoots: {amd: a}, hostServerRoots: {amd: b}}", SomeTerms()),
+            "f:3:30: sharing.serverRoots.amd: \"a\" must be an absolute path\n"
+            "f:3:57: sharing.hostServerRoots.amd: \"b\" must be an absolute path");
+  EXPECT_THAT(error("paths: {libraries: {nvida: /a}}", SomeTerms()),
+              HasSubstr("unknown key \"paths.libraries.nvida\"; did you mean \"nvidia\"?"));
+  // Without a vendor's row, nothing of it is left.
+  EXPECT_THAT(error("paths: {nvmlLibrary: /a, libraries: {nvidia: /a}}", {.vendors = {"acme"}}),
+              testing::AllOf(HasSubstr("unknown key \"paths.nvmlLibrary\""),
+                             HasSubstr("unknown key \"paths.libraries.nvidia\"")));
 }
 
 TEST(NodeConfig, RefusesLimitsOfUsersThatCannotBe) {
@@ -404,7 +472,7 @@ TEST(NodeConfig, ReadsDoorsAsTheDeprecatedNameOfAllocators) {
       ParseNodeConfig(kHeader +
                           "doors:\n  kubelet: {enabled: off}\n  local: {group: lab}\n"
                           "  assign: [{devices: [0], door: local}, {door: none}]\n",
-                      "f", &remarks);
+                      "f", {}, &remarks);
   ASSERT_TRUE(config.ok()) << config.error().message();
   EXPECT_EQ(config->kubelet_allocator, Switch::kOff);
   EXPECT_EQ(config->local_group, "lab");
@@ -580,7 +648,7 @@ TEST(NodeConfig, ReportsWhatIsImpossibleInHowContainersGetDevices) {
 void Keys(const base::Value& value, const std::string& prefix, std::vector<std::string>& keys) {
   for (const auto& entry : *value.map) {
     const std::string key = prefix.empty() ? entry.key : prefix + "." + entry.key;
-    if (entry.value.kind == base::Value::Kind::kMap) {
+    if (entry.value.kind == base::Value::Kind::kMap && !entry.value.map->empty()) {
       Keys(entry.value, key, keys);
     } else {
       keys.push_back(key);
@@ -605,7 +673,7 @@ TEST(NodeConfig, TheReferenceDocumentsEveryKeyWithItsDefault) {
 }
 
 TEST(NodeConfig, TheReferencesExampleIsAValidDocument) {
-  const auto config = ParseNodeConfig(ExampleOf("config.md"), "config.md");
+  const auto config = ParseNodeConfig(ExampleOf("config.md"), "config.md", SomeTerms());
   EXPECT_TRUE(config.ok()) << ErrorOf(config);
 }
 

@@ -15,6 +15,7 @@ api::ConfigMapConfig Where() {
   api::ConfigMapConfig where;
   where.name = "time-slicing-config";
   where.namespace_name = "gpu-operator";
+  where.node_label = "nvidia.com/device-plugin.config";
   return where;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -160,10 +161,10 @@ struct Some : Form {
 /// A list of maps.
 template <typename Item>
 struct Maps : Form {
-  using Reader = void (*)(base::MapReader&, base::Problems&, Item&);
+  using Reader = std::function<void(base::MapReader&, base::Problems&, Item&)>;
   using Writer = std::vector<std::string> (*)(const Item&);  // "kind: xid", "action: drain"
 
-  Maps(Reader one, Writer of_one) : read(one), write(of_one) {}
+  Maps(Reader one, Writer of_one) : read(std::move(one)), write(of_one) {}
   void Read(base::MapReader& reader, std::string_view key, base::Problems& problems,
             std::vector<Item>& target) const {
     const base::Value* list = reader.List(key);

@@ -18,6 +18,10 @@ std::string WhyNoKubelet(const api::NodeConfig& config) {
 
 std::string QueuePath(const std::string& state_dir) { return state_dir + "/queue.json"; }
 
+node::ledger::LedgerCheckpointWriter::Files LedgerFiles(const std::string& state_dir) {
+  return {.leases = LedgerPath(state_dir), .limits = LimitsPath(state_dir)};
+}
+
 /// An unreadable queue only costs queued runs their place.
 node::lease::QueueCheckpoint RememberQueue(const std::string& path, const std::string& boot_id) {
   auto queue = os::LoadKept<node::lease::QueueCheckpoint>(
@@ -47,47 +51,46 @@ node::share::EnabledAllocators DecideAllocators(const api::NodeConfig& config) {
 base::Result<Adapters::Remembered> Adapters::Remember(const std::string& state_dir,
                                                       const std::string& boot_id) {
   Remembered remembered;
-  ASSIGN(remembered.leases,
-         node::ledger::LedgerCheckpointWriter::Load(LedgerPath(state_dir), boot_id));
+  ASSIGN(remembered.ledger,
+         node::ledger::LedgerCheckpointWriter::Load(LedgerFiles(state_dir), boot_id));
   remembered.queue = RememberQueue(QueuePath(state_dir), boot_id);
   return remembered;
 }
 
 Adapters::Adapters(Node node, node::share::EnabledAllocators enabled, const api::NodeConfig& config,
                    Remembered remembered, std::string boot_id, Callbacks callbacks)
-    : writer_(node.control, node.io, node.ledger, LedgerPath(config.paths.state_dir), boot_id),
+    : writer_(node.control, node.io, node.ledger, LedgerFiles(config.paths.state_dir), boot_id),
       follow_(node.control, node.io, config.paths.proc_root, node.inventory, node.ledger,
               [proc = config.paths.proc_root](const os::ProcessInfo& process) {
                 return backend::IsServer(proc, process);
               }),
-      local_(node.control, node.io,
-             adapter::local::LocalAdapter::Node{node.inventory, node.ledger, node.offers,
-                                                backend::FindDialect},
-             adapter::local::LocalAdapter::Options{
-                 .run_dir = config.paths.run_dir,
-                 .group = config.local_group,
-                 .proc_root = config.paths.proc_root,
-                 .enabled = enabled.contains(node::share::kLocalAllocator),
-                 .queue_file = QueuePath(config.paths.state_dir),
-                 .boot_id = std::move(boot_id)},
-             adapter::local::LocalAdapter::Callbacks{.report = std::move(callbacks.report),
-                                                     .end = std::move(callbacks.end),
-                                                     .plan = std::move(callbacks.plan),
-                                                     .move = std::move(callbacks.move),
-                                                     .samples = std::move(callbacks.samples),
-                                                     .usage = std::move(callbacks.usage),
-                                                     .divide = std::move(callbacks.divide),
-                                                     .on_demand = std::move(callbacks.on_demand),
-                                                     .release = std::move(callbacks.release)},
-             [&control = node.control, group = node::lease::CgroupNameFor(config.paths.run_dir)] {
-               return node::lease::OpenCgroups(control, group);
-             }),
-      why_no_kubelet_(enabled.contains(node::share::kKubeletAllocator) ? ""
-                                                                       : WhyNoKubelet(config)) {
-  local_.Recover(remembered.leases, std::move(remembered.queue));
+      local_(
+          node.control, node.io,
+          adapter::local::LocalAdapter::Node{node.inventory, node.ledger, node.offers,
+                                             backend::FindDialect},
+          adapter::local::LocalAdapter::Options{.run_dir = config.paths.run_dir,
+                                                .group = config.local_group,
+                                                .proc_root = config.paths.proc_root,
+                                                .enabled = enabled.contains(api::kLocalAllocator),
+                                                .queue_file = QueuePath(config.paths.state_dir),
+                                                .boot_id = std::move(boot_id)},
+          adapter::local::LocalAdapter::Callbacks{.report = std::move(callbacks.report),
+                                                  .end = std::move(callbacks.end),
+                                                  .preview = std::move(callbacks.preview),
+                                                  .move = std::move(callbacks.move),
+                                                  .samples = std::move(callbacks.samples),
+                                                  .usage = std::move(callbacks.usage),
+                                                  .divide = std::move(callbacks.divide),
+                                                  .on_demand = std::move(callbacks.on_demand),
+                                                  .release = std::move(callbacks.release)},
+          [&control = node.control, group = node::lease::CgroupNameFor(config.paths.run_dir)] {
+            return node::lease::OpenCgroups(control, group);
+          }),
+      why_no_kubelet_(enabled.contains(api::kKubeletAllocator) ? "" : WhyNoKubelet(config)) {
+  local_.Recover(remembered.ledger.leases, std::move(remembered.queue), remembered.ledger.limits);
   local_.CloseDevices(config.closed_cgroups);
-  if (enabled.contains(node::share::kKubeletAllocator))
-    MakeKubeletAdapter(node, config, std::move(callbacks), remembered.leases);
+  if (enabled.contains(api::kKubeletAllocator))
+    MakeKubeletAdapter(node, config, std::move(callbacks), remembered.ledger.leases);
 }
 
 void Adapters::MakeKubeletAdapter(Node node, const api::NodeConfig& config, Callbacks callbacks,
@@ -133,10 +136,10 @@ void Adapters::OpenKubelet() {
 
 std::vector<api::AllocatorReport> Adapters::Reports() const {
   std::vector<api::AllocatorReport> allocators;
-  allocators.push_back(
-      kubelet_
-          ? kubelet_->Report()
-          : api::AllocatorReport{.name = "kubelet", .state = "closed", .reason = why_no_kubelet_});
+  allocators.push_back(kubelet_ ? kubelet_->Report()
+                                : api::AllocatorReport{.name = std::string(api::kKubeletAllocator),
+                                                       .state = "closed",
+                                                       .reason = why_no_kubelet_});
   allocators.push_back(local_.Report());
   return allocators;
 }

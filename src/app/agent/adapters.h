@@ -47,14 +47,14 @@ class Adapters {
                        adapter::local::AnswerQueue::Done)>
         usage;                  ///< as LocalAdapter::Callbacks::usage
     std::function<void()> end;  ///< an authorized user asks the agent to end
-    std::function<void(const protocol::broker::PlanRequest&, adapter::local::AnswerQueue::Done)>
-        plan;  ///< as LocalAdapter::Callbacks::plan
+    std::function<void(const protocol::broker::PreviewRequest&, adapter::local::AnswerQueue::Done)>
+        preview;  ///< as LocalAdapter::Callbacks::preview
     std::function<void(const node::change::MoveRequest&, node::change::DeviceMoves::Progress,
                        node::change::DeviceMoves::Done)>
         move;  ///< DeviceMoves::Set
-    std::function<void(const node::change::LayoutRequest&, node::change::Divisions::Progress,
-                       node::change::Divisions::Done)>
-        divide;  ///< Divisions::Apply
+    std::function<void(const std::string& vendor, const node::change::LayoutRequest&,
+                       node::change::Divisions::Progress, node::change::Divisions::Done)>
+        divide;  ///< as LocalAdapter::Callbacks::divide
     adapter::local::DriverRelease release;
     std::function<node::change::PartsOnDemand*()> on_demand;
     std::function<void(const adapter::kubelet::KubeletAmounts&)> kubelet_has;
@@ -67,7 +67,7 @@ class Adapters {
 
   /// What the previous agent left on disk.
   struct Remembered {
-    std::vector<node::ledger::Lease> leases;
+    node::ledger::LedgerCheckpointWriter::Remembered ledger;
     node::lease::QueueCheckpoint queue;
   };
   /// Loads it. Returns kUnavailable if a file exists and cannot be read; the queue is the

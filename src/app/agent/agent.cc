@@ -19,6 +19,7 @@
 
 #include "adapter/cluster/pod_labels.h"
 #include "adapter/pages/pages.h"
+#include "api/compat/layout_programs.h"
 #include "app/agent/adapters.h"
 #include "app/agent/boot_follower.h"
 #include "app/agent/changes.h"
@@ -32,7 +33,7 @@
 #include "app/agent/kubelet_start.h"
 #include "app/agent/labeller.h"
 #include "app/agent/layout_followers.h"
-#include "app/agent/plan.h"
+#include "app/agent/preview.h"
 #include "app/agent/process_stats.h"
 #include "app/agent/service_pause.h"
 #include "app/agent/telemetry.h"
@@ -98,13 +99,11 @@ class Agent {
         telemetry_(control_, io_, pipeline_, start_, node_),
         labeller_(control_, io_, pipeline_.inventory, pipeline_.offers, start_.paths.sysfs_root,
                   {.pci_changed = [this] { pipeline_.Refresh(); },
-                   .labelled =
-                       [this] {
-                         if (cluster_) cluster_->ScheduleUpdate();
-                       }}),
+                   .labelled = [this] { views_.ClusterChanged(); },
+                   .machine_read = [this] { views_.Changed(); }}),
         validation_(control_, io_, pipeline_.inventory, start_, os::OwnFolder(),
-                    [this] { Revalidate(); }),
-        boot_(control_, io_, [this] { Revalidate(); }),
+                    [this] { views_.Changed(); }),
+        boot_(control_, io_, [this] { views_.Changed(); }),
         pages_(control_, io_,
                {.metrics = [this](auto format,
                                   auto detail) { return views_.MetricsPage(format, detail); },
@@ -209,13 +208,15 @@ class Agent {
     ASSIGN(auto changes, Changes::Remember(start_.paths.state_dir, boot_id_));
     ASSIGN(auto kept, LoadKeptConfiguration(start_.paths.state_dir));
     ASSIGN(auto stopped, LoadStoppedServices(start_.paths.state_dir, boot_id_));
+    const auto last = LastConfigs(options_.settings, kept);
     configuration_.Serve(std::move(kept), ClusterConnection::Wanted(start_.cluster)
                                               ? start_.cluster.config_map
                                               : api::ConfigMapConfig{});
     telemetry_.Serve(boot_id_);
-    containers_.emplace(control_, io_, *Config(), pipeline_.inventory, os::OwnFolder(),
-                        open_.contains(node::share::kKubeletAllocator), [this] {
+    containers_.emplace(control_, io_, *Config(), pipeline_.inventory, pipeline_.ledger,
+                        os::OwnFolder(), node::share::ServesPods(open_), [this] {
                           if (adapters_) adapters_->ContainersChanged();
+                          views_.Changed();
                         });
     adapters_.emplace(
         Adapters::Node{control_, io_, pipeline_.inventory, pipeline_.ledger, pipeline_.offers,
@@ -232,15 +233,15 @@ class Agent {
                   pipeline_.EndIdle();
                   control_.Stop();
                 },
-            .plan = [this](const auto& request, auto done) { Plan(request, std::move(done)); },
+            .preview = [this](const auto& request,
+                              auto done) { Preview(request, std::move(done)); },
             .move =
                 [this](const auto& request, auto progress, auto done) {
                   changes_->moves().Set(request, std::move(progress), std::move(done));
                 },
             .divide =
-                [this](const auto& request, auto progress, auto done) {
-                  changes_->DivisionsFor(request.layout)
-                      .Apply(request, std::move(progress), std::move(done));
+                [this](const auto& vendor, const auto& request, auto progress, auto done) {
+                  changes_->Divide(vendor, request, std::move(progress), std::move(done));
                 },
             .release =
                 {.begin = [this](const std::string& vendor,
@@ -255,24 +256,23 @@ class Agent {
                 [this] {
                   return changes_ ? changes_->restoring() : std::map<std::string, std::string>();
                 },
-            .containers_differ = [this] { Revalidate(); }});
+            .containers_differ = [this] { views_.Changed(); }});
     changes_.emplace(control_, io_, pipeline_, adapters_->kubelet(), open_, start_.paths.state_dir,
                      std::move(changes), boot_id_);
     changes_->on_demand().OnChange([this] { adapters_->TryQueue(); });
     layouts_.emplace(control_, io_, pipeline_.inventory, *changes_);
     layouts_->Configure(*Config());
     clients_.emplace(ClientPause::Node{control_, io_, pipeline_.inventory, pipeline_.ledger,
-                                       changes_->DivisionsFor({})},
+                                       [this] { return changes_->stops_clients_of(); }},
                      [this] { changes_->Wake(); });
     StopServices(std::move(stopped));
     for (const Changes::OfVendor& one : changes_->divided())
       one.divisions->OnState([this] { LayoutsChanged(); });
-    changes_->Configure(*Config());
+    ConfigureDevices(*Config());
     adapters_->Configure(*Config());
-    pipeline_.Configure(*Config());
     pipeline_.Serve();
-    labeller_.Serve();
-    validation_.Serve();
+    labeller_.Serve(last.empty() ? "" : last.back().labels.features_file);
+    validation_.Serve(last);
     TRY(adapters_->Listen());
     TRY(OpenPages());  // the previous agent may still have had the address
     pages_.Configure(Config()->http, Config()->page);
@@ -295,6 +295,7 @@ class Agent {
                            .note =
                                [this](bool warning, const auto& reason, const auto& message) {
                                  pipeline_.monitor.Note(warning, reason, message);
+                                 views_.ClusterChanged();
                                },
                            .users = [proc](const auto& files) { return GroupsWith(proc, files); },
                            .own_groups = self.ok() ? std::set<std::string>(self->cgroups.begin(),
@@ -304,9 +305,10 @@ class Agent {
     services_->Configure(*Config());
     for (const Changes::OfVendor& one : changes_->divided())
       one.divisions->SetClients(
-          [this, by_mode = one.dialect->part_terms()->by_mode](const device::Facts& device) {
+          [this, program = api::compat::FindLayoutProgram(one.dialect->part_terms()->program)](
+              const device::Facts& device) {
             std::string waits = cluster_ ? clients_->Await(device) : "";
-            return waits.empty() ? services_->Await(device, by_mode) : waits;
+            return waits.empty() && program != nullptr ? services_->Await(device, *program) : waits;
           });
   }
 
@@ -316,11 +318,11 @@ class Agent {
     for (const LayoutEvent& event : layouts_->TakeEvents())
       pipeline_.monitor.Note(event.warning, event.reason, event.message);
     views_.Changed();
-    if (cluster_) cluster_->ScheduleUpdate();
   }
 
-  void Plan(const protocol::broker::PlanRequest& request, adapter::local::AnswerQueue::Done done) {
-    PlanOn(io_, control_, request, configuration_, views_.ForPreview(), std::move(done));
+  void Preview(const protocol::broker::PreviewRequest& request,
+               adapter::local::AnswerQueue::Done done) {
+    PreviewOn(io_, control_, request, configuration_, views_.ForPreview(), std::move(done));
   }
 
   void JoinCluster() {
@@ -340,13 +342,16 @@ class Agent {
                   clients_->Take(labels);
                   changes_->Wake();
                   const auto services = api::compat::ServicesOf(labels);
-                  layouts_->Suspend(!services.layouts);
+                  layouts_->SetServices(services);
                   configuration_.SetServices(services);
+                  labeller_.SetFeatureDiscovery(services.feature_discovery);
                   layouts_->Take(labels);
+                  // What the Node's labels say of a layout depends on the label that asks for it.
+                  views_.ClusterChanged();
                 },
             .pods = [this](auto pods) { pod_labels_.Take(std::move(pods)); }});
     clients_->Configure(Config()->labels);
-    cluster_->ScheduleUpdate();
+    views_.ClusterChanged();
   }
 
   Status OpenPages() {
@@ -377,13 +382,8 @@ class Agent {
   /// The parts in the order of the data flow: what one changes causes another turn.
   void Follow(const node::share::NodeDevices& now, const node::share::NodeDevices& before) {
     if (changes_) changes_->Follow(now, before);
-    // All others but changes follow what a reading says, not when it was; conditions that change
-    // without a notice are still looked at.
-    if (node::share::OnlyReadTimesDiffer(now, before)) {
-      views_.ReadTimesChanged();
-      if (cluster_) cluster_->ScheduleUpdate();
-      return;
-    }
+    // All others but changes follow what a reading says, not when it was.
+    if (node::share::OnlyReadTimesDiffer(now, before)) return views_.ReadTimesChanged();
     if (adapters_) adapters_->Follow(now, before);
     if (health_sockets_) health_sockets_->Follow();
     if (now.inventory != before.inventory) {
@@ -391,17 +391,13 @@ class Agent {
       telemetry_.sampler.DevicesChanged();
       if (layouts_) layouts_->DevicesChanged();
     }
-    if (now.ledger != before.ledger) pod_labels_.LedgerChanged();
+    if (now.ledger != before.ledger) {
+      pod_labels_.LedgerChanged();
+      if (containers_) containers_->LedgerChanged();
+    }
     labeller_.Follow(now);
     validation_.DevicesChanged();
     views_.Changed();
-    if (cluster_) cluster_->ScheduleUpdate();
-  }
-
-  /// What a report says besides the devices has changed.
-  void Revalidate() {
-    views_.Changed();
-    if (cluster_) cluster_->ScheduleUpdate();
   }
 
   /// Samples go to the pages; only their problems go to the node's object.
@@ -409,8 +405,8 @@ class Agent {
     on_samples_ = telemetry_.sampler.published().Subscribe([this](const auto& samples) {
       telemetry_.meter.SamplesChanged();
       views_.AddSamples(*samples);
-      if (std::exchange(problems_, node::sample::ProblemsOf(*samples)) != problems_ && cluster_)
-        cluster_->ScheduleUpdate();
+      if (std::exchange(problems_, node::sample::ProblemsOf(*samples)) != problems_)
+        views_.Changed();
     });
     on_usage_ = telemetry_.meter.OnChange([this] { views_.PagesChanged(); });
     on_jobs_ =
@@ -421,25 +417,26 @@ class Agent {
   Status FollowConfiguration() {
     on_config_ = configuration_.published().Subscribe([this](const auto& current) {
       if (containers_) containers_->Configure(current->config);
-      if (changes_) changes_->Configure(current->config);
+      ConfigureDevices(current->config);
       if (layouts_) layouts_->Configure(current->config);
       if (clients_) clients_->Configure(current->config.labels);
       if (services_) services_->Configure(current->config);
       if (adapters_) adapters_->Configure(current->config);
-      pipeline_.Configure(current->config);
       telemetry_.Configure(current->config);
       labeller_.Configure(current->config);
       validation_.Configure(current->config);
       boot_.Configure(current->config.paths);
       pages_.Configure(current->config.http, current->config.page);
       if (kubelet_start_) kubelet_start_->ConfigurationChanged();
+      if (cluster_) cluster_->Reconfigure(current->config);
       views_.Changed();
-      if (!cluster_) return;
-      cluster_->Reconfigure(current->config);
-      cluster_->ScheduleUpdate();
     });
     configuration_.Follow();
     return {};
+  }
+
+  void ConfigureDevices(const api::NodeConfig& config) {
+    pipeline_.Configure(config, changes_ ? changes_->Configure(config) : node::share::Moves());
   }
 
   void DevicesDiscovered() {
@@ -462,24 +459,26 @@ class Agent {
     base::Log(base::kInfo, "ready", {{"node", node_}, {"devices", pipeline_.devices()}});
     protocol::systemd::Notify("READY=1\nSTATUS=" + std::to_string(pipeline_.devices()) +
                               " devices");
-    // A third of the code that is mapped by then was only needed for the start.
-    control_.PostAfter(kSettled, [] { os::TrimLoaded([](std::string_view) { return true; }); });
+    control_.PostAfter(kSettled, [this] {
+      containers_->HoldersKnown();
+      // A third of the code that is mapped by then was only needed for the start.
+      os::TrimLoaded([](std::string_view) { return true; });
+    });
   }
 
   /// The kubelet does not get devices that a reboot made whole before they are divided again: it
   /// would admit pods to what they did not ask for. Other vendors' devices do not wait for that.
   void Restored() {
     adapters_->ContainersChanged();
-    if (cluster_) cluster_->ScheduleUpdate();
+    views_.Changed();
   }
 
   void StartKubelet() {
     kubelet_start_.emplace(KubeletStart::Node{control_, io_, configuration_, pipeline_.inventory,
                                               pipeline_.ledger, start_.paths.kubelet_dir},
-                           open_.contains(node::share::kKubeletAllocator), [this] {
+                           open_.contains(api::kKubeletAllocator), [this] {
                              adapters_->OpenKubelet();
-                             if (cluster_)
-                               cluster_->ScheduleUpdate();  // labels had to wait for this, too
+                             views_.Changed();  // labels had to wait for this, too
                            });
   }
 

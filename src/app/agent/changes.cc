@@ -1,10 +1,11 @@
 #include "app/agent/changes.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "app/state_files.h"
 #include "backend/all.h"
+#include "base/core/printable.h"
+#include "base/core/strings.h"
 
 namespace penstock::app {
 namespace {
@@ -98,12 +99,23 @@ node::change::ReloadNeed Changes::ReloadNeedOf(std::string_view vendor) const {
   return {};
 }
 
-node::change::Divisions& Changes::DivisionsFor(const api::Layout& layout) const {
-  const bool by_mode = std::ranges::any_of(
-      layout.rules, [](const api::LayoutRule& rule) { return !rule.modes.empty(); });
-  const auto found = std::ranges::find(
-      divided_, by_mode, [](const OfVendor& one) { return one.dialect->part_terms()->by_mode; });
-  return *(found == divided_.end() ? divided_.front() : *found).divisions;
+void Changes::Divide(const std::string& vendor, const node::change::LayoutRequest& request,
+                     node::change::Divisions::Progress progress,
+                     node::change::Divisions::Done done) const {
+  const auto has_modes = [](const api::LayoutRule& rule) { return !rule.modes.empty(); };
+  if (vendor.empty() && std::ranges::any_of(request.layout.rules, has_modes))
+    return done(base::Error(base::Code::kInvalidArgument,
+                            "the layout has modes: say in \"vendor\" whose devices it is for"));
+  std::vector<std::string> known;
+  for (const OfVendor& one : divided_) {
+    const std::string name(one.dialect->vendor());
+    if (vendor.empty() ? one.dialect->part_terms()->kept_as.empty() : name == vendor)
+      return one.divisions->Apply(request, std::move(progress), std::move(done));
+    known.push_back(name);
+  }
+  done(base::Error(base::Code::kNotFound,
+                   "no devices of vendor " + (vendor.empty() ? "\"\"" : base::Printable(vendor)) +
+                       " can be divided; those of " + base::Join(known, ", ") + " can"));
 }
 
 std::set<std::string> Changes::stops_clients_of() const {
@@ -130,13 +142,14 @@ std::map<std::string, std::string> Changes::restoring() const {
   return vendors;
 }
 
-void Changes::Configure(const api::NodeConfig& config) {
-  moves_.Configure(config);
+node::share::Moves Changes::Configure(const api::NodeConfig& config) {
+  node::share::Moves moves = moves_.Configure(config);
   const std::vector<std::string> on_demand = node::share::OnDemandDevices(config, enabled_);
   for (const OfVendor& one : divided_) one.divisions->SetOnDemand(on_demand);
   on_demand_.SetDevices(on_demand);
   resets_.SetPolicy(config.health.reset);
   reloads_.SetPolicy(config.reload_driver);
+  return moves;
 }
 
 }  // namespace penstock::app

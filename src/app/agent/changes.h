@@ -43,8 +43,8 @@ class Changes {
           adapter::kubelet::KubeletAdapter* kubelet, const node::share::EnabledAllocators& enabled,
           const std::string& state_dir, Remembered remembered, const std::string& boot_id);
 
-  /// Applies a new configuration. Call before the offers get it.
-  void Configure(const api::NodeConfig& config);
+  /// Applies a new configuration. Returns what DevicePipeline::Configure takes with it.
+  [[nodiscard]] node::share::Moves Configure(const api::NodeConfig& config);
 
   /// Takes the next turn of the devices.
   void Follow(const node::share::NodeDevices& now, const node::share::NodeDevices& before) {
@@ -65,8 +65,10 @@ class Changes {
     std::unique_ptr<node::change::Divisions> divisions;
   };
   const std::vector<OfVendor>& divided() const { return divided_; }
-  /// Those for whose devices a layout is: one with modes is for those whose parts come with them.
-  node::change::Divisions& DivisionsFor(const api::Layout& layout) const;
+  /// Divisions::Apply on the devices of a vendor; empty: of the one that alone had layouts in the
+  /// first releases. kNotFound: the devices of no such vendor can be divided.
+  void Divide(const std::string& vendor, const node::change::LayoutRequest& request,
+              node::change::Divisions::Progress progress, node::change::Divisions::Done done) const;
   /// Divisions::stops_clients_of, of all vendors.
   std::set<std::string> stops_clients_of() const;
   /// Calls the function each time a vendor's layout was restored, for each after `most` at the

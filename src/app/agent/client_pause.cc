@@ -91,12 +91,12 @@ ClientPause::ClientPause(Node node, std::function<void()> wake)
     : node_(node), wake_(std::move(wake)) {}
 
 void ClientPause::ForgetEnded() {
-  const std::set<std::string> devices = node_.divisions.stops_clients_of();
+  const std::set<std::string> devices = node_.devices();
   std::erase_if(waits_, [&](const auto& wait) { return !devices.contains(wait.first); });
 }
 
 std::set<std::string> ClientPause::Keys() const {
-  const std::set<std::string> devices = node_.divisions.stops_clients_of();
+  const std::set<std::string> devices = node_.devices();
   std::set<std::string> keys;
   const auto snapshot = node_.inventory.published().Get();
   for (const std::string& id : devices)

@@ -1,6 +1,7 @@
 // Has the cluster stop programs that hold devices while these are divided, by labels of the Node.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,7 +12,6 @@
 #include "base/executor.h"
 #include "base/lifetime.h"
 #include "device/dialect.h"
-#include "node/change/divisions.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
 #include "os/loop.h"
@@ -28,7 +28,8 @@ class ClientPause {
     base::Executor& io;
     const node::inventory::Inventory& inventory;
     const node::ledger::Ledger& ledger;
-    node::change::Divisions& divisions;
+    /// Those whose clients are to be stopped now.
+    std::function<std::set<std::string>()> devices;
   };
   /// `wake`: what Await returned may be different now.
   ClientPause(Node node, std::function<void()> wake);
@@ -44,8 +45,8 @@ class ClientPause {
   /// The keys of the labels whose programs are to be stopped now.
   std::set<std::string> Keys() const;
 
-  /// Call after each change of Divisions::stops_clients_of: the next change of a device waits from
-  /// its own beginning.
+  /// Call after each change of Node::devices: the next change of a device waits from its own
+  /// beginning.
   void ForgetEnded();
 
  private:

@@ -47,11 +47,6 @@ void LogNotes(const std::vector<std::string>& not_yet, const std::vector<std::st
     base::Log(base::kInfo, "configuration remark", {{"remark", one}});
 }
 
-/// The value of KeptText::from.
-std::string KeyOf(const api::ConfigMapConfig& where) {
-  return where.namespace_name + "/" + where.name;
-}
-
 std::string Keys(const std::vector<api::ConfigChange>& changes) {
   std::string keys;
   for (const api::ConfigChange& change : changes) keys += (keys.empty() ? "" : ", ") + change.key;
@@ -116,7 +111,7 @@ void Configuration::Serve(KeptConfiguration kept, const api::ConfigMapConfig& co
              (config_map.namespace_name.empty() ? "" : config_map.namespace_name + "/") +
              config_map.name;
   const auto& last = kept_.config_map;
-  if (last && last->from == KeyOf(config_map)) Recall(*last);
+  if (last && last->from == NameOfConfigMap(config_map)) Recall(*last);
   Publish(current_);
 }
 
@@ -138,8 +133,10 @@ void Configuration::Recall(const KeptText& kept) {
 void Configuration::RemoteIsKnown() {
   unknown_.clear();
   if (const api::ConfigMapConfig& where = own_.cluster.config_map; !where.name.empty())
-    Keep(&KeptConfiguration::config_map,
-         {.from = KeyOf(where), .origin = remote_->origin, .text = remote_->text, .since = ""});
+    Keep(&KeptConfiguration::config_map, {.from = NameOfConfigMap(where),
+                                          .origin = remote_->origin,
+                                          .text = remote_->text,
+                                          .since = ""});
 }
 
 /// Saves the text if it differs from the saved one.
@@ -185,8 +182,11 @@ void Configuration::FileRead(base::Result<std::string> text, bool force) {
          {.from = NameOfFile(settings_), .origin = file_.origin, .text = *file_.text, .since = ""});
     below_ = std::move(resolved->below);
     own_ = std::move(resolved->config);
-    // The agent was started with this text, so it is already in force.
-    if (first && !force && !remote_ && api::Changes(current_, own_).empty()) return;
+    // The agent was started with this text, or one that says the same, so it is already in force.
+    const bool says_the_same = resolved->not_yet == in_force_.not_yet &&
+                               Shown(resolved->remarks) == in_force_.remarks &&
+                               api::Changes(current_, own_).empty();
+    if (first && !force && !remote_ && says_the_same) return;
   }
   if (!same || first || force) Consider();
 }

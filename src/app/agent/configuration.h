@@ -81,7 +81,8 @@ class Configuration {
   /// the source of the configuration. In a cluster, containers.configureEngine is off until the
   /// first call.
   void SetServices(const api::compat::NodeServices& services);
-  const api::compat::NodeServices& services() const { return services_; }
+  /// Whether SetServices was called, or there is no Node whose labels could say.
+  bool services_known() const { return services_known_; }
 
   /// Reads the files now (SIGHUP).
   void Reload();
@@ -169,7 +170,7 @@ class Configuration {
   // The configuration in force, without the rows of the counters file.
   api::NodeConfig current_;
   api::compat::NodeServices services_;
-  bool services_known_;  // or there is no Node whose labels could say
+  bool services_known_;
   const base::Duration labels_take_;
   bool labels_late_ = false;   // they have taken longer than that
   bool engine_waits_ = false;  // for them, as was logged

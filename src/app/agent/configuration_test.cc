@@ -24,6 +24,8 @@ using ::testing::StartsWith;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
+/// A configuration that waits for the Node's labels says so after this time.
+constexpr base::Duration kLabelsTake = 20ms;
 const std::string kOurs = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n";
 
 /// A configuration on its own loop, which runs until an awaited condition holds.
@@ -47,7 +49,7 @@ class ConfigurationTest : public testing::Test {
     settings_.config_file = file_;
     auto start = Must(ResolveAll(settings_));
     configuration_ =
-        std::make_unique<Configuration>(loop_, loop_, settings_, std::move(start), 20ms);
+        std::make_unique<Configuration>(loop_, loop_, settings_, std::move(start), kLabelsTake);
     configuration_->Follow();
   }
   void StartWith(const std::string& text) {
@@ -124,6 +126,12 @@ TEST_F(ConfigurationTest, FollowsItsFile) {
                   [this] { Write("version: v1\nflags: {plugin: {deviceIDStrategy: index}}\n"); });
   RunUntil([this] { return Config().device_ids == api::DeviceIds::kIndex; });
   EXPECT_EQ(configuration_->reloads().applied, 1u);
+}
+
+TEST_F(ConfigurationTest, AFileThatChangesBeforeItIsFollowedSaysItsRemarks) {
+  StartWith("version: v1\n");
+  Write("version: v1\nflags: {deviceDiscoveryStrategy: vfio}\n");
+  RunUntil([this] { return !Report().not_yet.empty(); });
 }
 
 TEST_F(ConfigurationTest, AFileOfAnotherRevisionIsForTheAgentThatComesNext) {
@@ -538,7 +546,8 @@ TEST_F(ConfigurationTest, LabelsForWhichNoEngineWaitsAreNotMissed) {
   StartWith(kOurs + "containers: {configureEngine: off}\ncluster: {enabled: on}\n");
   configuration_->Serve({}, {});
   bool later = false;
-  loop_.PostAfter(100ms, [&later] { later = true; });
+  // On the same loop as the timer after which labels are missed, and due after it.
+  loop_.PostAfter(kLabelsTake, [&later] { later = true; });
   RunUntil([&later] { return later; });
   EXPECT_THAT(Report().remarks, IsEmpty());
 }

@@ -66,6 +66,22 @@ class ContainerCheckTest : public testing::Test {
     });
   }
 
+  /// As with a kubelet that ends each sandbox: it is tried again after a short time, and rarely
+  /// once that is no chance.
+  void BeginEnded(base::Duration rarely) {
+    OnLoop([&] {
+      const base::Duration some = std::chrono::milliseconds(10);
+      Begin({.patience = some,
+             .apart = some,
+             .nothing = some,
+             .most = rarely,
+             .ended = some,
+             .kubelet = some});
+    });
+    engine_.Change([](auto& says) { says.ends_sandboxes = true; });
+    Follow();
+  }
+
   ContainerCheck::Target Target() const {
     if (listed_) return *listed_;
     return {.start = {.socket = socket_,
@@ -403,30 +419,24 @@ TEST_F(ContainerCheckTest, AContainerThatTheKubeletEndsIsTriedAgain) {
 }
 
 TEST_F(ContainerCheckTest, OneThatIsEndedAgainAndAgainIsTriedSoonUntilItIsNoChance) {
-  const base::Duration some = std::chrono::milliseconds(10);
-  OnLoop([&] {
-    Begin({.patience = some,
-           .apart = some,
-           .nothing = some,
-           .most = std::chrono::hours(1),
-           .ended = some,
-           .kubelet = some});
-  });
-  engine_.Change([](auto& says) { says.ends_sandboxes = true; });
-  Follow();
+  BeginEnded(std::chrono::hours(1));
   EXPECT_TRUE(os::Eventually([this] { return engine_.containers().size() == 10; }))
       << "soon, however many there were";
   EXPECT_THAT(WaitFor(State::kNotTried).why,
               ElementsAre(AllOf(HasSubstr("another program ended it"), HasSubstr("not running"))));
-  std::promise<void> rested;
-  OnLoop([&] { control_.PostAfter(std::chrono::milliseconds(500), [&] { rested.set_value(); }); });
-  rested.get_future().wait();
-  EXPECT_THAT(engine_.containers(), SizeIs(10)) << "the next one follows an hour later";
   engine_.Change([](auto& says) { says = {}; });
   OnLoop([&] { engine_instance_ += "+"; });
   Follow();
   WaitFor(State::kOpened);
   EXPECT_THAT(engine_.containers(), SizeIs(11)) << "at once, since something changed";
+}
+
+TEST_F(ContainerCheckTest, OneThatIsNotEndedByChanceIsTriedRarely) {
+  const base::Duration rarely = std::chrono::milliseconds(300);
+  BeginEnded(rarely);
+  EXPECT_TRUE(os::Eventually([this] { return engine_.containers().size() >= 13; }));
+  const auto made = engine_.containers();
+  for (std::size_t i = 10; i < 13; ++i) EXPECT_GE(made[i].at - made[i - 1].at, rarely) << i;
 }
 
 TEST_F(ContainerCheckTest, DevicesWithWhichNoContainerEndsInTimeAreAFailureAfterThreeRuns) {

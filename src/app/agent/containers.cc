@@ -7,6 +7,7 @@
 #include "base/core/strings.h"
 #include "base/log.h"
 #include "os/core/file.h"
+#include "protocol/engine/apply/engine_configurator.h"
 
 namespace penstock::app {
 
@@ -51,6 +52,15 @@ std::string WhyNoGroups(const EngineAbilities& engine) {
          "1.30 on); name the groups in securityContext.supplementalGroups of the pods";
 }
 
+/// The kinds for which the kubelet's specifications are this agent's.
+std::set<std::string> KindsOfKubelet(bool for_pods) {
+  std::set<std::string> kinds;
+  if (for_pods)
+    for (const device::Dialect* dialect : backend::Dialects())
+      kinds.merge(node::cdi::KindsOf(*dialect));
+  return kinds;
+}
+
 std::string WhyOff(const api::NodeConfig& config) {
   if (config.cdi.enabled == api::Switch::kOff) return "switched off";
   if (config.cdi.enabled == api::Switch::kAuto && !MayWrite(config.paths.cdi_root))
@@ -80,14 +90,17 @@ node::cdi::Groups GroupsFor(api::Switch configured, const std::optional<EngineAb
 }
 
 Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
-                       node::inventory::Inventory& inventory, std::string own_folder,
-                       bool kubelet_allocator, const std::function<void()>& changed)
-    : inventory_(inventory),
+                       node::inventory::Inventory& inventory, const node::ledger::Ledger& ledger,
+                       std::string own_folder, bool for_pods, const std::function<void()>& changed)
+    : control_(control),
+      io_(io),
+      inventory_(inventory),
       own_folder_(std::move(own_folder)),
       folder_(config.paths.cdi_root),
+      state_dir_(config.paths.state_dir),
       config_(config.cdi),
       why_off_(WhyOff(config)) {
-  if (kubelet_allocator) {
+  if (for_pods) {
     engine_.emplace(
         control, io,
         protocol::engine::cri::EngineWatcher::Options{.socket = config.containers.engine_socket,
@@ -97,21 +110,25 @@ Containers::Containers(os::Loop& control, base::Executor& io, const api::NodeCon
         control, *engine_,
         adapter::kubelet::EngineReconciler::Options{.state_dir = config.paths.state_dir,
                                                     .proc_root = config.paths.proc_root,
-                                                    .runtime = HostFolder() + "/" + kRuntime});
+                                                    .runtime = HostFolder() + "/" + kRuntime,
+                                                    .failed = changed});
     on_engine_ = engine_->published().Subscribe([this, changed](const auto&) {
       engine_setup_->EngineChanged();
       Regroup();
       BeginToWrite();
+      LookAtEngines();
       changed();
     });
   }
-  if (why_off_.empty()) WriteSpecifications(control, io, config, inventory);
+  if (why_off_.empty()) WriteSpecifications(control, io, config, inventory, for_pods);
+  if (config_.enabled == api::Switch::kOff)
+    left_.emplace(control, io, ledger, folder_, KindsOfKubelet(for_pods), config_.hook, changed);
   if (writer_) on_written_ = writer_->published().Subscribe([changed](const auto&) { changed(); });
 }
 
 void Containers::WriteSpecifications(os::Loop& control, base::Executor& io,
                                      const api::NodeConfig& config,
-                                     node::inventory::Inventory& inventory) {
+                                     node::inventory::Inventory& inventory, bool for_pods) {
   if (!config_.install.empty()) {
     if (const auto installed = InstallAll(own_folder_, config_.install); !installed.ok()) {
       why_no_hook_ = installed.error().message();
@@ -125,7 +142,8 @@ void Containers::WriteSpecifications(os::Loop& control, base::Executor& io,
                   node::cdi::CdiSpecWriter::Settings{.folder = folder_,
                                                      .places = PlacesOf(config),
                                                      .options = OptionsOf(config_),
-                                                     .groups = groups_});
+                                                     .groups = groups_,
+                                                     .for_kubelet = for_pods});
 }
 
 void Containers::Begin(const api::NodeConfig& config) {
@@ -133,11 +151,20 @@ void Containers::Begin(const api::NodeConfig& config) {
   engine_wanted_ = config.containers.configure_engine;
   SetUpEngine();
   BeginToWrite();
+  LookAtEngines();
 }
 
 void Containers::DevicesChanged() {
   SetUpEngine();
   if (writer_) writer_->DevicesChanged();
+}
+
+void Containers::HoldersKnown() {
+  if (left_) left_->HoldersKnown();
+}
+
+void Containers::LedgerChanged() {
+  if (left_) left_->LedgerChanged();
 }
 
 /// Not before the first look at the devices: the engine would be restarted once more for the
@@ -161,6 +188,7 @@ void Containers::BeginToWrite() {
 void Containers::Configure(const api::NodeConfig& config) {
   engine_wanted_ = config.containers.configure_engine;
   SetUpEngine();
+  LookAtEngines();
   if (!writer_ || config.cdi == config_) return;
   config_ = config.cdi;
   groups_ = ChooseGroups();
@@ -218,7 +246,7 @@ std::map<std::string, std::string> Containers::MismatchedDrivers() {
   return writer_ ? writer_->published().Get()->mismatched : std::map<std::string, std::string>();
 }
 
-api::CdiReport Containers::Report() {
+api::CdiReport Containers::Report(bool setup_known) {
   api::CdiReport report{.folder = folder_, .kinds = {}, .problems = {}, .remarks = {}};
   if (writer_) {
     const auto written = writer_->published().Get();
@@ -230,11 +258,37 @@ api::CdiReport Containers::Report() {
   } else {
     report.problems.push_back(why_off_);
   }
+  if (left_ && !left_->problem().empty()) report.problems.push_back(left_->problem());
   if (engine_setup_ && !engine_setup_->problem().empty())
     report.problems.push_back(engine_setup_->problem());
   if (const std::string why = WhyEngineUnknown(); !why.empty())
     report.problems.push_back("the container engine is not configured: " + why);
+  if (setup_known && IsNothingToBeWritten())
+    report.remarks.insert(report.remarks.end(), in_engines_.begin(), in_engines_.end());
   return report;
+}
+
+/// What is written stays then: containers may run by it. Where no specifications are written, the
+/// agent's own may: an administrator has set up a class for it.
+bool Containers::IsNothingToBeWritten() const {
+  return engine_setup_ && writer_ && begun_ && engine_wanted_ == api::EngineSetup::kOff;
+}
+
+/// For which engines there are lines of an agent, or of `penstock runtime configure`.
+void Containers::LookAtEngines() {
+  if (!IsNothingToBeWritten()) return;
+  const auto found = lifetime_.Guard(
+      [this](std::vector<std::string> in_engines) { in_engines_ = std::move(in_engines); });
+  io_.Post([found, &control = control_, state_dir = state_dir_] {
+    std::vector<std::string> remarks;
+    for (const auto& install : protocol::engine::ConfiguredInstalls(state_dir).value_or({}))
+      remarks.push_back(
+          "containers.configureEngine is off; what an agent or `penstock runtime configure` wrote "
+          "for " +
+          install.name + " (" + install.config +
+          ") stays until `penstock runtime unconfigure --all`");
+    control.Post([found, remarks] { found(remarks); });
+  });
 }
 
 /// Why nothing is known of an engine that is to be configured.

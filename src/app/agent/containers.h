@@ -13,6 +13,7 @@
 #include "api/config/node_config.h"
 #include "api/report.h"
 #include "app/agent/container_check.h"
+#include "app/agent/left_specifications.h"
 #include "node/cdi/spec_writer.h"
 #include "node/inventory/inventory.h"
 #include "node/validate/validate.h"
@@ -34,12 +35,13 @@ node::cdi::Groups GroupsFor(api::Switch configured,
 /// On the control loop.
 class Containers {
  public:
-  /// `own_folder` is the folder of this program and of the other Penstock programs. The engine is
-  /// only watched if `kubelet_allocator`. `changed` is called when the engine or the written
-  /// specifications have changed.
+  /// `own_folder` is the folder of this program and of the other Penstock programs. Only if
+  /// `for_pods` the engine is watched, and the kubelet's specifications are this agent's.
+  /// `changed` is called when the engine or the written specifications have changed, when those of
+  /// an earlier agent were removed, and when the engine could not be configured.
   Containers(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
-             node::inventory::Inventory& inventory, std::string own_folder, bool kubelet_allocator,
-             const std::function<void()>& changed);
+             node::inventory::Inventory& inventory, const node::ledger::Ledger& ledger,
+             std::string own_folder, bool for_pods, const std::function<void()>& changed);
 
   /// Call when this agent serves the node and all devices were read once: starts to write
   /// specifications.
@@ -49,6 +51,11 @@ class Containers {
 
   /// The inventory has changed.
   void DevicesChanged();
+
+  /// Call once it is known who held devices before this agent; then LedgerChanged when the ledger
+  /// has changed.
+  void HoldersKnown();
+  void LedgerChanged();
 
   /// Null if this agent writes no specifications.
   base::Published<node::cdi::Written>* written() {
@@ -61,7 +68,9 @@ class Containers {
   /// Where specifications are written, as engines name it; empty if none are written.
   std::string folder() const { return writer_ ? folder_ : ""; }
 
-  api::CdiReport Report();
+  /// `setup_known`: containers.configureEngine is what the configuration says, not held back until
+  /// more is known (Configuration::SetServices).
+  api::CdiReport Report(bool setup_known);
 
   /// What the validation judges. Refers to a snapshot that lives until the next call.
   node::validate::Toolkit Toolkit();
@@ -76,7 +85,7 @@ class Containers {
 
  private:
   void WriteSpecifications(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
-                           node::inventory::Inventory& inventory);
+                           node::inventory::Inventory& inventory, bool for_pods);
   node::cdi::Options OptionsOf(const api::CdiConfig& config) const;
   node::cdi::Groups ChooseGroups();
   void Regroup();
@@ -84,9 +93,13 @@ class Containers {
   void BeginToWrite();
   std::string HostFolder() const;
   std::string WhyEngineUnknown();
+  bool IsNothingToBeWritten() const;
+  void LookAtEngines();
 
+  os::Loop& control_;
+  base::Executor& io_;
   node::inventory::Inventory& inventory_;
-  const std::string own_folder_, folder_;
+  const std::string own_folder_, folder_, state_dir_;
   api::CdiConfig config_;
   std::string why_off_;       // empty: specifications are written
   std::string why_no_hook_;   // empty: the hook exists
@@ -95,10 +108,13 @@ class Containers {
   api::EngineSetup engine_wanted_ = api::EngineSetup::kOff;
   std::set<std::string> handlers_;  // of all vendors seen so far
   std::optional<node::cdi::CdiSpecWriter> writer_;
+  std::optional<LeftSpecifications> left_;  // where they are switched off
   std::optional<protocol::engine::cri::EngineWatcher> engine_;
   std::optional<adapter::kubelet::EngineReconciler> engine_setup_;
+  std::vector<std::string> in_engines_;  // remarks, as of the last look
   std::shared_ptr<const node::cdi::Written> judged_;
   base::Subscription on_engine_, on_written_;
+  base::Lifetime lifetime_;
 };
 
 }  // namespace penstock::app

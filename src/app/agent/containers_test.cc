@@ -1,4 +1,5 @@
-// Tests the installation of the programs that container engines execute.
+// Tests the installation of the programs that container engines execute, and what is said of an
+// engine that stays configured.
 #include "app/agent/containers.h"
 
 #include <filesystem>
@@ -8,8 +9,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "base/core/testing/must.h"
 #include "os/core/file.h"
 #include "os/testing/temporary_folder.h"
+#include "os/testing/turned_loop.h"
+#include "protocol/engine/apply/engine_configurator.h"
 
 namespace penstock::app {
 namespace {
@@ -31,7 +35,8 @@ class ContainersTest : public testing::Test {
   /// Starts it like the agent, and returns its report.
   api::CdiReport Report() {
     os::Loop loop("test");
-    return Containers(loop, loop, config_, inventory_, folder_ / "own", false, [] {}).Report();
+    return Containers(loop, loop, config_, inventory_, ledger_, folder_ / "own", false, [] {})
+        .Report(true);
   }
   std::string Installed(const std::string& name) const {
     return os::ReadFile(config_.cdi.install + "/" + name).value_or("none");
@@ -45,6 +50,7 @@ class ContainersTest : public testing::Test {
   const os::TemporaryFolder folder_;
   api::NodeConfig config_;
   node::inventory::Inventory inventory_;
+  node::ledger::Ledger ledger_;
 };
 
 TEST_F(ContainersTest, BothProgramsAreInstalledSoThatAnyUserCanExecuteThem) {
@@ -107,6 +113,60 @@ TEST_F(ContainersTest, NothingIsInstalledWhereThatIsNotAskedForOrSpecificationsA
   config_.cdi.hook = "/usr/bin/penstock-hook";
   EXPECT_THAT(Report().remarks, IsEmpty()) << "the host has the hook";
   EXPECT_FALSE(os::Exists(folder));
+}
+
+TEST_F(ContainersTest, WhatIsWrittenForAnEngineIsNamedWhereNothingIsToBeWritten) {
+  config_.paths.state_dir = folder_ / "state";
+  config_.paths.proc_root = folder_ / "proc";
+  config_.paths.kubelet_dir = folder_ / "kubelet";
+  config_.containers.engine_socket =
+      folder_ / "no.sock";  // the kubelet's engine is none of this machine's
+  protocol::engine::EngineInstall docker = Must(protocol::engine::RecipeOf("docker"));
+  docker.config = folder_ / "daemon.json";
+  docker.program = folder_ / "no-program";
+  Must(protocol::engine::Configure(
+      docker, {.desired = {.cdi = true}, .state_dir = config_.paths.state_dir}, nullptr));
+  os::TurnedLoop loop("test");
+  loop.Start();
+  std::optional<Containers> containers;
+  const auto remarks = [&](bool setup_known) {
+    loop.Settle();
+    std::vector<std::string> found;
+    loop.Run([&] { found = containers->Report(setup_known).remarks; });
+    return found;
+  };
+  const auto begin = [&](const api::NodeConfig& config) {
+    loop.Run([&] { containers->Begin(config); });
+  };
+  const auto set_up = [&](api::EngineSetup wanted) {
+    config_.containers.configure_engine = wanted;
+    loop.Run([&] { containers->Configure(config_); });
+  };
+  const auto make = [&](const api::NodeConfig& config) {
+    loop.Run([&] {
+      containers.emplace(loop.loop(), loop.loop(), config, inventory_, ledger_, folder_ / "own",
+                         true, [] {});
+    });
+  };
+  api::NodeConfig no_specifications = config_;
+  no_specifications.cdi.enabled = api::Switch::kOff;
+  make(no_specifications);
+  begin(no_specifications);
+  EXPECT_THAT(remarks(true), IsEmpty());
+  make(config_);
+  EXPECT_THAT(remarks(true), IsEmpty()) << "no device was read yet";
+  begin(config_);
+  EXPECT_THAT(remarks(false), IsEmpty()) << "it may be off for a moment only";
+  EXPECT_THAT(remarks(true),
+              ElementsAre(testing::AllOf(HasSubstr("docker (" + docker.config + ") stays until"),
+                                         HasSubstr("`penstock runtime unconfigure --all`"))));
+  set_up(api::EngineSetup::kCdi);
+  EXPECT_THAT(remarks(true), IsEmpty());
+  Must(protocol::engine::Configure(docker, {.state_dir = config_.paths.state_dir}, nullptr));
+  set_up(api::EngineSetup::kOff);
+  EXPECT_THAT(remarks(true), IsEmpty());
+  loop.Run([&] { containers.reset(); });
+  loop.Stop();
 }
 
 TEST(RuntimeHandlersTest, AreThoseOfTheVendorsThatTheMachineHas) {

@@ -11,19 +11,29 @@ namespace penstock::app {
 
 namespace {
 
+/// The folder of a vendor's sharing servers, as this process sees it.
+std::string ServerRootOf(const api::NodeConfig& config, const device::Dialect& dialect) {
+  std::string root = api::OfVendor(config.sharing.server_roots, dialect.vendor());
+  if (root.empty()) root = dialect.server_root();
+  return root.empty() ? config.paths.run_dir + "/" + std::string(dialect.vendor()) : root;
+}
+
 std::map<std::string, std::unique_ptr<device::SharingService>, std::less<>> MakeServers(
     os::Loop& control, const api::NodeConfig& config, const std::string& worker,
     bool for_containers) {
   std::map<std::string, std::unique_ptr<device::SharingService>, std::less<>> servers;
   for (const device::Dialect* dialect : backend::Dialects()) {
-    const api::VendorConfig vendor = api::ConfigOf(config, dialect->vendor());
-    if (auto service = backend::MakeSharingService(dialect->vendor(), control,
-                                                   {.driver_root = config.paths.driver_root,
-                                                    .proc_root = config.paths.proc_root,
-                                                    .root = vendor.server_root,
-                                                    .host_root = vendor.host_server_root,
-                                                    .for_containers = for_containers,
-                                                    .launcher = worker}))
+    const std::string root = ServerRootOf(config, *dialect);
+    const std::string host_root =
+        api::OfVendor(config.sharing.host_server_roots, dialect->vendor());
+    if (auto service =
+            backend::MakeSharingService(dialect->vendor(), control,
+                                        {.driver_root = config.paths.driver_root,
+                                         .proc_root = config.paths.proc_root,
+                                         .root = root,
+                                         .host_root = host_root.empty() ? root : host_root,
+                                         .for_containers = for_containers,
+                                         .launcher = worker}))
       servers.emplace(dialect->vendor(), std::move(service));
   }
   return servers;
@@ -34,8 +44,7 @@ std::map<std::string, std::unique_ptr<device::SharingService>, std::less<>> Make
 DevicePipeline::DevicePipeline(os::Loop& control, base::Executor& io, const api::NodeConfig& config,
                                const std::string& worker, node::share::EnabledAllocators enabled,
                                std::string boot_id)
-    : servers_(
-          MakeServers(control, config, worker, enabled.contains(node::share::kKubeletAllocator))),
+    : servers_(MakeServers(control, config, worker, node::share::ServesPods(enabled))),
       monitor(
           control, inventory, backend::FindDialect,
           {.probation = config.health.probation,
@@ -58,7 +67,7 @@ DevicePipeline::DevicePipeline(os::Loop& control, base::Executor& io, const api:
     connection.OnMove([this, &connection] { FollowRoot(connection); });
     FollowRoot(connection);
   }
-  Configure(config);
+  Configure(config, {});
   for (const auto& [vendor, service] : servers_) offers.FollowServers(vendor, service->published());
   turns_.emplace(control_, inventory, ledger, offers,
                  [this](const auto& now, const auto& before) { Turn(now, before); });
@@ -122,10 +131,10 @@ void DevicePipeline::Start(const std::function<void()>& first_look) {
         [this] { NoteKernelLog(); });
 }
 
-void DevicePipeline::Configure(const api::NodeConfig& config) {
+void DevicePipeline::Configure(const api::NodeConfig& config, node::share::Moves moves) {
   monitor.Configure(config.health);
   for (const auto& connection : connections_) connection->SetPoll(config.health.poll);
-  offers.Configure(config);
+  offers.Configure(config, std::move(moves));
 }
 
 void DevicePipeline::Serve() {

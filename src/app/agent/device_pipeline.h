@@ -54,8 +54,9 @@ class DevicePipeline {
   /// Sets what is called once for each turn of the loop in which the devices changed.
   void OnTurn(node::share::Turns::Follow follow) { follow_ = std::move(follow); }
 
-  /// Applies the settings that can change at run time.
-  void Configure(const api::NodeConfig& config);
+  /// Applies the settings that can change at run time. `moves`: of Changes::Configure; none in an
+  /// agent that makes no changes.
+  void Configure(const api::NodeConfig& config, node::share::Moves moves);
 
   /// Call when this agent serves the node: from now on it also runs sharing servers, and saves its
   /// checkpoint.

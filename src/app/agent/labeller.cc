@@ -2,6 +2,8 @@
 // that the fact is absent.
 #include "app/agent/labeller.h"
 
+#include <utility>
+
 #include "app/devices/paths.h"
 #include "backend/all.h"
 
@@ -22,6 +24,7 @@ Labeller::Labeller(os::Loop& control, base::Executor& io, node::inventory::Inven
       pci_watch_(control, sysfs_root, [this] { PciChanged(); }) {}
 
 void Labeller::Configure(const api::NodeConfig& config) {
+  configured_ = true;
   config_ = config.labels;
   parts_ = config.parts;
   profiled_parts_ = config.profiled_parts;
@@ -29,6 +32,7 @@ void Labeller::Configure(const api::NodeConfig& config) {
   io_.Post([this, paths = MachinePathsOf(config)] {
     control_.Post([this, machine = os::ReadMachineFacts(paths)] {
       machine_ = machine;
+      callbacks_.machine_read();
       Update();
     });
   });
@@ -40,6 +44,7 @@ void Labeller::PciChanged() {
     control_.Post([this, pci = os::ReadPciFunctions(sysfs_root_)] {
       if (!machine_) return;
       machine_->pci = pci;
+      callbacks_.machine_read();
       Update();
     });
   });
@@ -50,21 +55,29 @@ void Labeller::Begin() {
   Update();
 }
 
-void Labeller::Serve() {
+void Labeller::Serve(std::string former) {
   serves_ = true;
+  features_path_ = std::move(former);
   OpenFeaturesFile();
 }
 
 void Labeller::OpenFeaturesFile() {
-  if (!serves_ || config_.features_file == features_path_) return;
-  features_path_ = config_.features_file;
+  const std::string& path = config_.features_file;
+  if (!serves_ || !configured_ || (features_file_ && path == features_path_)) return;
   features_file_.reset();
-  if (!features_path_.empty()) features_file_.emplace(control_, io_, labels_, features_path_);
+  if (!features_path_.empty() && path != features_path_)
+    adapter::cluster::RemoveFeaturesFile(io_, features_path_, path);
+  features_path_ = path;
+  if (!path.empty()) features_file_.emplace(control_, io_, labels_, path);
 }
 
 void Labeller::SetNfd(bool labels_this_node) {
   nfd_ = labels_this_node;
   Update();
+}
+
+void Labeller::SetFeatureDiscovery(bool on) {
+  if (std::exchange(feature_discovery_, on) != on) Update();
 }
 
 void Labeller::Update() {
@@ -75,7 +88,8 @@ void Labeller::Update() {
                .config = config_,
                .parts = parts_,
                .profiled_parts = profiled_parts_,
-               .host_features = api::IsOn(features, !nfd_)});
+               .host_features = api::IsOn(features, !nfd_),
+               .feature_discovery = feature_discovery_});
   labels_.Update({.inventory = inventory_.published().Get(),
                   .servers = offers_.Servers(),
                   .desired = offers_.Desired()});

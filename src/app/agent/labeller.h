@@ -23,6 +23,7 @@ class Labeller {
     std::function<void()> pci_changed;  ///< PCI functions have appeared or disappeared
     std::function<void()>
         labelled;  ///< the labels may be different for another reason than devices
+    std::function<void()> machine_read;  ///< `machine` may be different
   };
   /// `sysfs_root` is watched for PCI functions.
   Labeller(os::Loop& control, base::Executor& io, node::inventory::Inventory& inventory,
@@ -38,8 +39,14 @@ class Labeller {
   /// configuration says otherwise.
   void SetNfd(bool labels_this_node);
 
+  /// Whether this agent says of the devices what GPU Feature Discovery does; before the first call
+  /// it does.
+  void SetFeatureDiscovery(bool on);
+
   /// Call when this agent serves the node: the configured file of labels is written from now on.
-  void Serve();
+  /// `former` is the file of the agent before; empty: it had none. A file that is not configured
+  /// any more is removed.
+  void Serve(std::string former);
 
   /// Takes the devices as they are now.
   void Follow(const node::share::NodeDevices& now) { labels_.Update(now); }
@@ -65,10 +72,12 @@ class Labeller {
   std::optional<os::MachineFacts> machine_;
   api::LabelsConfig config_;
   api::PartsStrategy parts_ = api::PartsStrategy::kDefault, profiled_parts_ = parts_;
+  bool configured_ = false;
   bool begun_ = false;
   bool serves_ = false;
   bool nfd_ = false;
-  std::string features_path_;
+  bool feature_discovery_ = true;
+  std::string features_path_;  // of features_file_, or the former one
   std::optional<adapter::cluster::FeaturesFile> features_file_;
   os::PciWatch pci_watch_;
 };

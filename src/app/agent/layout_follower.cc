@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "api/compat/amd/dcm_profiles.h"
-#include "api/compat/nvidia/mig_parted.h"
 #include "backend/all.h"
 #include "base/core/printable.h"
 #include "base/core/strings.h"
@@ -50,11 +48,13 @@ LayoutFollower::LayoutFollower(os::Loop& control, base::Executor& io,
       inventory_(inventory),
       divisions_(divisions),
       dialect_(dialect),
-      terms_(*dialect.part_terms()) {}
+      terms_(*dialect.part_terms()),
+      program_(api::compat::FindLayoutProgram(terms_.program)) {}
 
 void LayoutFollower::Configure(const api::NodeConfig& config) {
-  const std::string& by_default = terms_.by_mode ? std::string() : config.default_layout;
-  const std::string& file = terms_.by_mode ? config.mode_profiles_file : config.layouts_file;
+  const bool has_default = program_ != nullptr && program_->by_default != nullptr;
+  const std::string by_default = has_default ? config.*program_->by_default : "";
+  const std::string file = program_ == nullptr ? "" : config.*program_->layouts;
   const bool other_choice = default_ != by_default || by_label_ != config.parts_by_label;
   default_ = by_default;
   by_label_ = config.parts_by_label;
@@ -104,9 +104,9 @@ void LayoutFollower::Choose() {
   Follow();
 }
 
-void LayoutFollower::Suspend(bool suspended) {
-  if (terms_.by_mode) return;
-  if (std::exchange(suspended_, suspended) && !suspended_) Choose();
+void LayoutFollower::SetServices(const api::compat::NodeServices& services) {
+  if (program_ == nullptr || program_->service == nullptr) return;
+  if (std::exchange(suspended_, !(services.*program_->service)) && !suspended_) Choose();
 }
 
 void LayoutFollower::Begin() {
@@ -124,11 +124,9 @@ api::Layouts LayoutFollower::Made() const {
   std::vector<const device::Facts*> devices;
   const auto snapshot = inventory_.published().Get();
   for (const node::inventory::Entry& entry : snapshot->devices)
-    if (entry.facts->parent.empty() && entry.facts->vendor == dialect_.vendor() &&
-        (terms_.by_mode || !entry.facts->profiles.empty()))
+    if (entry.facts->parent.empty() && entry.facts->vendor == dialect_.vendor())
       devices.push_back(entry.facts.get());
-  return terms_.by_mode ? node::partition::ModeLayouts(devices, terms_.mode)
-                        : node::partition::GenerateLayouts(devices).layouts;
+  return node::partition::LayoutsFor(devices, terms_);
 }
 
 LayoutFollower::Found LayoutFollower::FindIn(const api::Layouts& layouts,
@@ -144,24 +142,17 @@ LayoutFollower::Found LayoutFollower::FindIn(const api::Layouts& layouts,
           device::LayoutFailure::kUnknown};
 }
 
-/// In a file of profiles of modes, of which those that are not asked for may be wrong.
-LayoutFollower::Found LayoutFollower::FindProfile(const std::string& name) const {
-  const auto profiles = api::compat::TranslateDcmProfiles(**text_, path_);
-  if (!profiles.ok()) return {profiles.error(), device::LayoutFailure::kNotReadable};
-  for (const std::string& remark : profiles->remarks)
-    base::Log(base::kInfo, "profiles of modes", {{"file", path_}, {"remark", remark}});
-  if (const auto wrong = profiles->wrong.find(name); wrong != profiles->wrong.end())
-    return {Error(Code::kInvalidArgument, wrong->second.text), FailureOf(wrong->second)};
-  return FindIn(profiles->layouts, name);
-}
-
+/// A layout that is not asked for may be wrong.
 LayoutFollower::Found LayoutFollower::Find(const std::string& name) const {
   if (path_.empty()) return FindIn(Made(), name);
   if (!text_->ok()) return {text_->error(), device::LayoutFailure::kNoFile};
-  if (terms_.by_mode) return FindProfile(name);
-  const auto layouts = api::compat::TranslateMigParted(**text_, path_, terms_.read_profile);
-  if (!layouts.ok()) return {layouts.error(), device::LayoutFailure::kNotReadable};
-  return FindIn(*layouts, name);
+  const auto file = program_->read(**text_, path_, terms_.read_profile);
+  if (!file.ok()) return {file.error(), device::LayoutFailure::kNotReadable};
+  for (const std::string& remark : file->remarks)
+    base::Log(base::kInfo, "file of layouts", {{"file", path_}, {"remark", remark}});
+  if (const auto wrong = file->wrong.find(name); wrong != file->wrong.end())
+    return {Error(Code::kInvalidArgument, wrong->second.text), FailureOf(wrong->second)};
+  return FindIn(file->layouts, name);
 }
 
 bool LayoutFollower::CanDivide() const {

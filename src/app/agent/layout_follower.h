@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "api/compat/layout_programs.h"
 #include "api/config/layouts.h"
 #include "api/config/node_config.h"
 #include "base/core/result.h"
@@ -46,9 +47,9 @@ class LayoutFollower {
   /// default is followed as if a label named it, while there are devices that can be divided.
   void Take(const std::map<std::string, std::string>& labels);
 
-  /// While suspended, no layout of devices with profiles of parts is followed: what was applied
-  /// stays.
-  void Suspend(bool suspended);
+  /// While a label switches off the program in whose place this divides devices, no layout is
+  /// followed: what was applied stays.
+  void SetServices(const api::compat::NodeServices& services);
 
   /// All devices were read once. Follows no label before.
   void Begin();
@@ -73,7 +74,6 @@ class LayoutFollower {
   void Follow();
   Found Find(const std::string& name) const;
   Found FindIn(const api::Layouts& layouts, const std::string& name) const;
-  Found FindProfile(const std::string& name) const;
   api::Layouts Made() const;
   bool CanDivide() const;
 
@@ -83,6 +83,7 @@ class LayoutFollower {
   node::change::Divisions& divisions_;
   const device::Dialect& dialect_;
   const device::PartTerms& terms_;
+  const api::compat::LayoutProgram* const program_;  // null: its users have no files
   std::string path_;
   std::optional<base::Result<std::string>> text_;  // of the file; nothing: not read yet
   std::unique_ptr<os::PathWatch> watch_;

@@ -26,8 +26,8 @@ class LayoutFollowers {
   void Take(const std::map<std::string, std::string>& labels) {
     for (LayoutFollower& one : followers_) one.Take(labels);
   }
-  void Suspend(bool suspended) {
-    for (LayoutFollower& one : followers_) one.Suspend(suspended);
+  void SetServices(const api::compat::NodeServices& services) {
+    for (LayoutFollower& one : followers_) one.SetServices(services);
   }
   void Begin() {
     for (LayoutFollower& one : followers_) one.Begin();

@@ -7,10 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "api/compat/amd/dcm_profiles.h"
-#include "api/compat/nvidia/gpu_clients.h"
 #include "app/agent/service_plan.h"
 #include "base/core/strings.h"
+#include "base/lifetime.h"
 #include "base/log.h"
 #include "node/change/pauses.h"
 #include "os/core/file.h"
@@ -23,6 +22,7 @@ namespace penstock::app {
 namespace {
 
 using namespace std::chrono_literals;
+using api::compat::LayoutProgram;
 using protocol::systemd::ServiceUnit;
 
 constexpr base::Duration kMostBegin = 5min, kMostUnwritten = 1min;
@@ -32,11 +32,10 @@ constexpr int kMostStartDoublings = 6;
 constexpr int kMostLooks = 4;
 constexpr std::size_t kLongestList = 4u << 20;
 
-base::Result<std::vector<std::string>> ReadServices(const std::string& path, bool by_mode) {
+base::Result<std::vector<std::string>> ReadServices(const std::string& path,
+                                                    const LayoutProgram& program) {
   ASSIGN(const std::string text, os::ReadFile(path, kLongestList));
-  if (!by_mode) return api::compat::TranslateGpuClients(text, path);
-  ASSIGN(api::compat::DcmProfiles profiles, api::compat::TranslateDcmProfiles(text, path));
-  return std::move(profiles.services);
+  return program.read_services(text, path);
 }
 
 }  // namespace
@@ -63,18 +62,17 @@ struct ServicePause::State : std::enable_shared_from_this<State> {
     return found == waits.end() ? nullptr : &found->second;
   }
 
-  std::string Await(const device::Facts& device, bool by_mode) {
-    const std::string& path = by_mode ? profiles_file : clients_file;
-    if (path.empty()) return "";
+  std::string Await(const device::Facts& device, const LayoutProgram& program) {
+    if (lists[&program].empty()) return "";
     Wait& wait = waits[device.id];
     if (wait.over) return "";
-    if (!busy) Look(device, path, by_mode, wait);
+    if (!busy) Look(device, program, wait);
     return wait.doing.empty() ? "services of the host are being asked about" : wait.doing;
   }
 
   // --- which services
 
-  void Look(const device::Facts& device, const std::string& path, bool by_mode, Wait& wait) {
+  void Look(const device::Facts& device, const LayoutProgram& program, Wait& wait) {
     busy = true;
     ++wait.looks;
     facts = {.listed = {}, .holders = {}, .own = node.own_groups, .units = {}, .asked = {}};
@@ -85,8 +83,9 @@ struct ServicePause::State : std::enable_shared_from_this<State> {
                           std::set<std::string> holders) {
       if (const auto self = weak.lock()) self->TakeList(id, listed, std::move(holders));
     };
-    node.io.Post([take, &control = node.control, users = node.users, files, path, by_mode] {
-      const auto listed = ReadServices(path, by_mode);
+    node.io.Post([take, &control = node.control, users = node.users, files, path = lists[&program],
+                  &program] {
+      const auto listed = ReadServices(path, program);
       auto holders = listed.ok() && !listed->empty() ? users(files) : std::set<std::string>();
       control.Post([take, listed, holders = std::move(holders)] { take(listed, holders); });
     });
@@ -239,9 +238,9 @@ struct ServicePause::State : std::enable_shared_from_this<State> {
   protocol::systemd::Services services;
   StoppedServices stopped;
   os::KeptFile file;
-  std::string clients_file, profiles_file;
-  std::map<std::string, Wait> waits;  // by device
-  std::set<std::string> problems;     // that were reported since a device began to be divided
+  std::map<const LayoutProgram*, std::string> lists;  // paths of the files; empty: none
+  std::map<std::string, Wait> waits;                  // by device
+  std::set<std::string> problems;  // that were reported since a device began to be divided
   bool begun = false;
   bool busy = false;  // the machine is being asked
   ServiceFacts facts;
@@ -268,12 +267,12 @@ ServicePause::ServicePause(Node node, std::vector<std::string> enter, const std:
 ServicePause::~ServicePause() { state_->file.OnWrite(nullptr); }
 
 void ServicePause::Configure(const api::NodeConfig& config) {
-  state_->clients_file = config.client_services_file;
-  state_->profiles_file = config.mode_profiles_file;
+  for (const LayoutProgram* program : api::compat::LayoutPrograms())
+    state_->lists[program] = config.*program->services;
 }
 
-std::string ServicePause::Await(const device::Facts& device, bool by_mode) {
-  return state_->Await(device, by_mode);
+std::string ServicePause::Await(const device::Facts& device, const LayoutProgram& program) {
+  return state_->Await(device, program);
 }
 
 void ServicePause::Begin() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "api/compat/layout_programs.h"
 #include "api/config/node_config.h"
 #include "app/stopped_services.h"
 #include "base/executor.h"
@@ -16,11 +17,11 @@
 
 namespace penstock::app {
 
-/// On the control loop. Of the services that a file lists (parts.clientServices; of devices whose
-/// parts come with a mode, gpuClientSystemdServices in parts.modeProfiles), those that have the
-/// device open are stopped (PlanServices), each after services.json names it. They are started in
-/// the reverse order when no device is being divided any more, by whichever agent runs then, as
-/// often as it takes. A service that cannot be stopped does not keep a device from being divided.
+/// On the control loop. Of the services that a file lists (LayoutProgram::services: for NVIDIA's
+/// devices parts.clientServices), those that have the device open are stopped (PlanServices), each
+/// after services.json names it. They are started in the reverse order when no device is being
+/// divided any more, by whichever agent runs then, as often as it takes. A service that cannot be
+/// stopped does not keep a device from being divided.
 class ServicePause {
  public:
   struct Node {
@@ -45,9 +46,9 @@ class ServicePause {
 
   void Configure(const api::NodeConfig& config);
 
-  /// What is still waited for before a device is divided whose parts come with a mode, or not;
-  /// empty: nothing.
-  std::string Await(const device::Facts& device, bool by_mode);
+  /// What is still waited for before a device is divided, whose vendor's users have files of this
+  /// program; empty: nothing.
+  std::string Await(const device::Facts& device, const api::compat::LayoutProgram& program);
 
   /// All devices were read once. Nothing is started before, or for 5 minutes, since a change that
   /// an earlier agent left may go on.

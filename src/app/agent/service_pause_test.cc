@@ -130,9 +130,9 @@ class ServicePauseTest : public testing::Test {
       pause_->Follow();
     });
   }
-  std::string Await() {
+  std::string Await(std::string_view program = "mig-manager") {
     std::string waits;
-    loop_.Run([&] { waits = pause_->Await(device_, false); });
+    loop_.Run([&] { waits = pause_->Await(device_, *api::compat::FindLayoutProgram(program)); });
     return waits;
   }
   bool MayBeDivided() {
@@ -357,11 +357,7 @@ TEST_F(ServicePauseTest, TheListOfAmdsDeviceConfigManagerIsFollowed) {
   config_.mode_profiles_file = folder_ / "config.json";
   loop_.Run([&] { pause_->Configure(config_); });
   Change(true);
-  ASSERT_TRUE(loop_.AdvanceUntil(1ms, [&] {
-    std::string waits;
-    loop_.Run([&] { waits = pause_->Await(device_, true); });
-    return waits.empty();
-  }));
+  ASSERT_TRUE(loop_.AdvanceUntil(1ms, [&] { return Await("device-config-manager").empty(); }));
   EXPECT_THAT(Asked(), ElementsAre("stop dcgm.service"));
 }
 

@@ -77,13 +77,11 @@ ContainerCheck::Target TargetOf(const api::Report& report,
                                 const std::set<std::string>& named, HostDevicePaths host_path) {
   ContainerCheck::Target target{.start = std::move(start)};
   std::map<std::string, std::vector<const device::Facts*>> listed;
-  const auto kubelet = std::ranges::find(report.allocators, node::share::kKubeletAllocator,
-                                         &api::AllocatorReport::name);
-  const bool by_field =
-      kubelet == report.allocators.end() || Lists(*kubelet, ToString(api::DeviceList::kCdiCri));
+  const api::AllocatorReport* kubelet = api::AdvertisingAllocator(report);
+  const bool by_field = kubelet == nullptr || Lists(*kubelet, ToString(api::DeviceList::kCdiCri));
   const bool by_cdi = by_field || Lists(*kubelet, ToString(api::DeviceList::kCdiAnnotations));
   target.by_annotation = by_cdi && !by_field;
-  if (kubelet != report.allocators.end()) target.way = base::Join(kubelet->device_list, ",");
+  if (kubelet != nullptr) target.way = base::Join(kubelet->device_list, ",");
   for (const api::DeviceReport& device : report.devices) {
     const device::Dialect* dialect = backend::FindDialect(device.vendor);
     if (dialect == nullptr || device.health_state != "healthy" || device.parts > 0) continue;
@@ -140,8 +138,10 @@ void Validation::Configure(const api::NodeConfig& config) {
   driver_ = PlaceOf(config.paths, *inventory_.published().Get());
   compute_.Configure(config);
   container_.Configure(config);
-  const bool other = std::exchange(config_, config.validation) != config_;
-  if (!other) return;
+  const api::ValidationConfig before = std::exchange(config_, config.validation);
+  if (before == config_) return;
+  ClearFolder(before.directory);
+  to_clear_.erase(config_.directory);
   folder_watch_.reset();
   if (!config_.directory.empty())
     folder_watch_ =
@@ -154,8 +154,9 @@ void Validation::Begin() {
   Look();
 }
 
-void Validation::Serve() {
+void Validation::Serve(const std::vector<api::NodeConfig>& last) {
   serves_ = true;
+  for (const api::NodeConfig& config : last) ClearFolder(config.validation.directory);
   served_at_ = control_.clock().Now();
   // Whatever has not answered by then is judged as it is.
   control_.PostAfter(kStart, lifetime_.Guard([this] { UpdateFiles(); }));
@@ -287,6 +288,10 @@ bool Validation::IsStarting() const {
   return !settled_ && (!served_at_ || control_.clock().Now() - *served_at_ < kStart);
 }
 
+void Validation::ClearFolder(const std::string& folder) {
+  if (!folder.empty() && folder != config_.directory) to_clear_.insert(folder);
+}
+
 void Validation::UpdateFiles() {
   if (!serves_ || steps_.empty()) return;
   if (!IsStarting() || std::ranges::none_of(steps_, IsWaiting)) settled_ = true;
@@ -294,24 +299,33 @@ void Validation::UpdateFiles() {
     update_again_ = true;
     return;
   }
-  const std::string before = std::exchange(written_folder_, config_.directory);
   const std::vector<std::string> all(api::compat::ValidationFileNames().begin(),
                                      api::compat::ValidationFileNames().end());
   const bool keeps = !settled_ && steps_.front().state != "failed";
-  const auto done = lifetime_.Guard([this](const base::Status& status) { FilesUpdated(status); });
-  io_.Post([done, &control = control_, before, folder = config_.directory, all, keeps,
+  const auto done =
+      lifetime_.Guard([this](const std::set<std::string>& cleared, const std::string& problem) {
+        FilesUpdated(cleared, problem);
+      });
+  io_.Post([done, &control = control_, to_clear = to_clear_, folder = config_.directory, all, keeps,
             wanted = api::compat::ValidationFiles(steps_, driver_)] {
-    base::Status status;
-    if (!before.empty() && before != folder) status = os::UpdateMarkers(before, {}, all);
+    std::set<std::string> cleared;
+    std::vector<std::string> problems;
+    const auto succeeded = [&problems](const base::Status& updated) {
+      if (!updated.ok()) problems.push_back(updated.error().message());
+      return updated.ok();
+    };
+    for (const std::string& one : to_clear)
+      if (os::IsSame(one, folder) || succeeded(os::UpdateMarkers(one, {}, all)))
+        cleared.insert(one);
     if (!folder.empty())
-      status = os::UpdateMarkers(folder, wanted, keeps ? std::vector<std::string>() : all);
-    control.Post([done, status] { done(status); });
+      succeeded(os::UpdateMarkers(folder, wanted, keeps ? std::vector<std::string>() : all));
+    control.Post([done, cleared, problem = base::Join(problems, "; ")] { done(cleared, problem); });
   });
 }
 
-void Validation::FilesUpdated(const base::Status& status) {
+void Validation::FilesUpdated(const std::set<std::string>& cleared, const std::string& problem) {
   updating_ = false;
-  const std::string problem = status.ok() ? "" : status.error().message();
+  std::erase_if(to_clear_, [&](const std::string& folder) { return cleared.contains(folder); });
   if (std::exchange(problem_, problem) != problem && !problem.empty())
     base::Log(base::kWarn, "cannot keep the files of the validation", {{"why", problem}});
   if (!problem.empty() && files_timer_ == 0)

@@ -45,8 +45,9 @@ class Validation {
   /// All devices were read once.
   void Begin();
 
-  /// Call when this agent serves the node: the files of other programs are its own from now on.
-  void Serve();
+  /// Call when this agent serves the node: the files of other programs are its own from now on,
+  /// also those in the folders of `last`, the configurations of the agent before.
+  void Serve(const std::vector<api::NodeConfig>& last);
 
   /// What the agent knows of containers.
   struct OfContainers {
@@ -74,8 +75,9 @@ class Validation {
   void Stamp(std::vector<api::ValidationStep>& steps);
   /// After a start, what has not been decided yet leaves everything as it was.
   bool IsStarting() const;
+  void ClearFolder(const std::string& folder);
   void UpdateFiles();
-  void FilesUpdated(const base::Status& status);
+  void FilesUpdated(const std::set<std::string>& cleared, const std::string& problem);
 
   os::Loop& control_;
   base::Executor& io_;
@@ -103,7 +105,7 @@ class Validation {
   api::compat::NodeStatusFacts status_;
 
   std::unique_ptr<os::PathWatch> folder_watch_;
-  std::string written_folder_;  // into which files may have been written
+  std::set<std::string> to_clear_;  // other folders into which files may have been written
   std::string problem_;
   bool updating_ = false, update_again_ = false;
   base::Lifetime lifetime_;

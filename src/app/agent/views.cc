@@ -1,7 +1,7 @@
 #include "app/agent/views.h"
 
-#include "api/labels.h"
 #include "backend/all.h"
+#include "base/core/strings.h"
 #include "view/report.h"
 #include "view/unavailable_metrics.h"
 
@@ -10,7 +10,6 @@ namespace {
 
 /// Of the Node: the layout that a label asked for and why its state is what it is.
 constexpr char kReasonAnnotation[] = "penstock.io/layout-reason";
-constexpr base::Duration kLongestUnreported = std::chrono::seconds(15);
 
 std::optional<node::metrics::ApiRequests> RequestsOf(
     const std::optional<ClusterConnection>& cluster) {
@@ -67,10 +66,13 @@ void AddLayout(api::LayoutReport& report, const node::change::LayoutState& layou
 
 Views::Views(Parts parts)
     : parts_(parts),
+      report_(parts.control,
+              {.make = [this] { return MakeReport(); }, .differs = [this] { ClusterChanged(); }}),
       renderer_(backend::FindDialect),
       pages_(parts.control, [this](auto format, auto detail) { return MakePage(format, detail); }) {
-  ScheduleRefresh();
 }
+
+Views::~Views() = default;
 
 void Views::AddSamples(const node::sample::Snapshot& samples) {
   const base::TimePoint now = parts_.control.clock().Now();
@@ -80,30 +82,25 @@ void Views::AddSamples(const node::sample::Snapshot& samples) {
 }
 
 void Views::Changed() {
+  seen_health_ = parts_.pipeline.monitor.generation();
   pages_.Changed();
-  ScheduleRefresh();
+  report_.Changed();
+  ClusterChanged();
 }
 
-/// A few conditions change without a notice, so a report is still made now and then.
+void Views::ClusterChanged() {
+  if (parts_.cluster) parts_.cluster->ScheduleUpdate();
+}
+
+/// What a reading says of a device's health may be new although the device is as before: a warning,
+/// an Event.
 void Views::ReadTimesChanged() {
+  if (parts_.pipeline.monitor.generation() != seen_health_) return Changed();
   pages_.Changed();
-  if (parts_.control.clock().Now() - reported_at_ >= kLongestUnreported) ScheduleRefresh();
+  report_.ReadTimesChanged();
 }
 
-Views::~Views() { parts_.control.Cancel(refresh_timer_); }
-
-/// Builds a report soon after a change, so that the time of a condition is when it changed, not
-/// when a client first requested a report.
-void Views::ScheduleRefresh() {
-  if (refresh_timer_ != 0) return;
-  refresh_timer_ = parts_.control.PostAfter(std::chrono::seconds(1), [this] {
-    refresh_timer_ = 0;
-    (void)Report();
-  });
-}
-
-api::Report Views::Report() {
-  reported_at_ = parts_.control.clock().Now();
+api::Report Views::MakeReport() {
   DevicePipeline& pipeline = parts_.pipeline;
   const auto desired = pipeline.offers.Desired();
   const auto offers = pipeline.offers.Get();
@@ -132,7 +129,12 @@ api::Report Views::Report() {
        .configuration = [this] { return parts_.configuration.published().Get()->report; },
        .layout = [this] { return LayoutReport(); },
        .next_kernel = parts_.boot.next_kernel(),
-       .cdi = [this] { return parts_.containers ? parts_.containers->Report() : api::CdiReport(); },
+       .cdi =
+           [this] {
+             return parts_.containers
+                        ? parts_.containers->Report(parts_.configuration.services_known())
+                        : api::CdiReport();
+           },
        .validation =
            [this](const api::Report& made) {
              return parts_.validation.Judge(made, OfContainers(), parts_.labeller.machine());
@@ -176,7 +178,7 @@ api::LayoutReport Views::LayoutReport() const {
 
 /// While devices are divided again after a reboot; empty otherwise.
 std::string Views::WhyKubeletWaits() const {
-  if (!parts_.changes || !parts_.enabled.contains(node::share::kKubeletAllocator)) return "";
+  if (!parts_.changes || !parts_.enabled.contains(api::kKubeletAllocator)) return "";
   std::vector<std::string> reasons;
   for (auto& [vendor, reason] : parts_.changes->restoring()) reasons.push_back(reason);
   return base::Join(reasons, "; ");
@@ -188,7 +190,7 @@ std::vector<api::AllocatorReport> Views::AllocatorReports() const {
     const std::string reason =
         parts_.waiting_for.empty() ? "" : "another agent on this machine has not exited yet";
     std::vector<api::AllocatorReport> waiting;
-    for (const node::share::Allocator& one : node::share::Allocators())
+    for (const api::Allocator& one : api::Allocators())
       waiting.push_back({.name = std::string(one.name), .state = "waiting", .reason = reason});
     return waiting;
   }
@@ -239,31 +241,27 @@ node::metrics::PageInputs Views::MakePageInputs() const {
 }
 
 adapter::cluster::ClusterUpdate Views::MakeClusterUpdate() {
-  adapter::cluster::ClusterUpdate update{.report = Report(),
+  adapter::cluster::ClusterUpdate update{.report = report_.Get(),
                                          .notices = parts_.pipeline.monitor.Notices()};
   // Labels show how devices are shared and divided, so they wait until all vendors' are divided.
   const bool restoring = parts_.changes && !parts_.changes->restoring().empty();
   const bool waits = !parts_.kubelet_start || parts_.kubelet_start->waits() || restoring;
   if (parts_.labeller.labels().begun() && !waits)
     update.labels = *parts_.labeller.labels().published().Get();
-  // Features of the host are NFD's matter.
-  if (update.labels && !parts_.configuration.services().feature_discovery)
-    std::erase_if(*update.labels,
-                  [](const auto& label) { return !label.first.starts_with(api::kFeaturePrefix); });
   const bool begun = parts_.labeller.labels().begun() && parts_.changes.has_value();
   update.known = begun && restoring;
   if (begun && parts_.clients) update.pause = parts_.clients->Keys();
   if (!update.labels || !parts_.layouts) return update;
   const auto state = parts_.layouts->Labels();
-  update.annotations[kReasonAnnotation] = state.empty() || update.report.layout.reason.empty()
-                                              ? ""
-                                              : view::DescribeLayout(update.report.layout);
+  const api::LayoutReport& layout = update.report->layout;
+  update.annotations[kReasonAnnotation] =
+      state.empty() || layout.reason.empty() ? "" : view::DescribeLayout(layout);
   update.labels->insert(state.begin(), state.end());
   return update;
 }
 
 api::PageState Views::PageState() {
-  return view::MakePageState(Report(), *parts_.telemetry.sampler.published().Get(),
+  return view::MakePageState(*report_.Make(), *parts_.telemetry.sampler.published().Get(),
                              backend::FindDialect,
                              parts_.adapters ? parts_.adapters->Queue() : view::PageQueue{});
 }
@@ -286,7 +284,7 @@ KeptPreviewNode Views::ForPreview() const {
            .timestamp = parts_.labeller.started(),
            .moves = parts_.changes ? parts_.changes->moves().manual() : node::share::Moves{},
            .servers = *pipeline.offers.Servers(),
-           .kubelet_exists = parts_.enabled.contains(node::share::kKubeletAllocator),
+           .kubelet_exists = parts_.enabled.contains(api::kKubeletAllocator),
            .nfd = parts_.labeller.nfd()}};
 }
 

@@ -1,5 +1,5 @@
 // Computes what the agent publishes about itself: report, metrics page, updates for the cluster,
-// and the input of plans.
+// and the input of previews.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 #include "app/agent/kubelet_start.h"
 #include "app/agent/labeller.h"
 #include "app/agent/layout_followers.h"
-#include "app/agent/plan.h"
+#include "app/agent/preview.h"
 #include "app/agent/process_stats.h"
 #include "app/agent/telemetry.h"
 #include "app/agent/validation.h"
@@ -32,6 +32,7 @@
 #include "view/conditions.h"
 #include "view/page_state.h"
 #include "view/preview.h"
+#include "view/report_cache.h"
 
 namespace penstock::app {
 
@@ -52,7 +53,7 @@ struct Parts {
   std::optional<LayoutFollowers>& layouts;
   std::optional<ClientPause>& clients;
   const std::optional<KubeletStart>& kubelet_start;
-  const std::optional<ClusterConnection>& cluster;
+  std::optional<ClusterConnection>& cluster;
   const std::optional<ProcessStats>& process_stats;
   const std::string& waiting_for;  ///< the other agent, while that holds the lock
   adapter::pages::Pages& pages;    ///< constructed after the views, which use it only when asked
@@ -66,15 +67,18 @@ class Views {
   Views(const Views&) = delete;
   Views& operator=(const Views&) = delete;
 
-  /// Something changed that reports or pages show.
+  /// Something changed that reports or pages show, and perhaps the cluster beside the report.
   void Changed();
   /// Only what pages show changed, and not what reports say.
   void PagesChanged() { pages_.Changed(); }
+  /// Only what the cluster is shown beside the report changed: labels, notices, paused programs.
+  void ClusterChanged();
   /// Devices were read, and say the same as before.
   void ReadTimesChanged();
   void AddSamples(const node::sample::Snapshot& samples);
 
-  api::Report Report();
+  /// The report of this moment, for a client.
+  api::Report Report() { return *report_.Make(); }
   node::metrics::RenderedPage MetricsPage(node::metrics::PageFormat format,
                                           node::metrics::Detail detail) {
     return pages_.Get(format, detail);
@@ -87,7 +91,7 @@ class Views {
   KeptPreviewNode ForPreview() const;
 
  private:
-  void ScheduleRefresh();
+  api::Report MakeReport();
   Validation::OfContainers OfContainers() const;
   api::LayoutReport LayoutReport() const;
   std::string WhyKubeletWaits() const;
@@ -98,8 +102,8 @@ class Views {
 
   const Parts parts_;
   view::ConditionTimes condition_times_;
-  base::TimerId refresh_timer_ = 0;
-  base::TimePoint reported_at_{};
+  std::uint64_t seen_health_ = 0;  // Monitor::generation, as followed last
+  view::ReportCache report_;
   node::metrics::MetricsRenderer renderer_;
   node::metrics::PageCache pages_;
   node::sample::HourHistory history_;

@@ -69,7 +69,7 @@ bool SameRoot(const DriverRoot& a, const DriverRoot& b) {
 }
 
 DriverRootSearch::DriverRootSearch(const api::NodeConfig& config, std::string_view vendor)
-    : paths(config.paths), fixed_library(!api::ConfigOf(config, vendor).library.empty()) {}
+    : paths(config.paths), fixed_library(!api::OfVendor(config.paths.libraries, vendor).empty()) {}
 
 DriverRoot FindDriverRoot(const DriverRootSearch& search, const device::Dialect& dialect) {
   DriverRoot found;

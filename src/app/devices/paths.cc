@@ -8,8 +8,12 @@ namespace penstock::app {
 namespace {
 
 /// Whether the dev root contains dev/. Checked in this process's view, even for paths that the host
-/// names differently.
-bool HasDev(const std::string& dev_root) { return os::Exists(BelowRoot(dev_root, "/dev")); }
+/// names differently. A driver root that is being replaced is empty, or has no dev/ yet: containers
+/// by a path that is never there would fail for good.
+bool HasDev(const std::string& dev_root) {
+  return os::Exists(BelowRoot(dev_root, "/dev")) || os::Exists(BelowRoot(dev_root, "/usr")) ||
+         os::ListDirectory(dev_root).value_or({}).empty();
+}
 
 std::string InRoot(bool has_dev, const std::string& root, const std::string& file) {
   return BelowRoot(root, has_dev ? file : file.substr(std::string("/dev").size()));
@@ -39,7 +43,7 @@ device::Paths PathsOf(const api::PathsConfig& paths, const std::string& library)
 }
 
 device::Paths PathsOf(const api::NodeConfig& config, std::string_view vendor) {
-  return PathsOf(config.paths, api::ConfigOf(config, vendor).library);
+  return PathsOf(config.paths, api::OfVendor(config.paths.libraries, vendor));
 }
 
 node::cdi::Places PlacesOf(const api::NodeConfig& config) {

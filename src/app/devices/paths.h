@@ -34,7 +34,7 @@ node::cdi::Places PlacesOf(const api::NodeConfig& config);
 os::MachinePaths MachinePathsOf(const api::NodeConfig& config);
 
 /// The path at which this process opens a device file ("/dev/nvidia0"): the dev root either
-/// contains dev/ or is itself a /dev.
+/// contains dev/, or will once the driver's root is there, or is itself a /dev.
 std::string OpenedPath(const std::string& dev_root, const std::string& file);
 std::string OpenedPath(const api::PathsConfig& paths, const std::string& file);
 

@@ -35,6 +35,19 @@ TEST(Paths, TheKubeletIsAnsweredWhatTheMachineCallsIt) {
   EXPECT_EQ(on_host("/dev/nvidia0"), "/dev/nvidia0");
 }
 
+TEST(Paths, ADriverRootThatIsBeingReplacedIsNoFolderOfDeviceFiles) {
+  const os::TemporaryFolder folder;
+  api::NodeConfig config;
+  config.paths.driver_root = folder.path();
+  const auto opened = [&] { return OpenedPath(config.paths, "/dev/nvidia0"); };
+  EXPECT_EQ(opened(), folder.path() + "/dev/nvidia0");
+  EXPECT_EQ(HostDevicePaths(std::make_shared<const api::NodeConfig>(config),
+                            std::make_shared<const node::inventory::Snapshot>())("/dev/nvidia0"),
+            folder.path() + "/dev/nvidia0");
+  folder.Write("usr/lib/libnvidia-ml.so.1", "");
+  EXPECT_EQ(opened(), folder.path() + "/dev/nvidia0");
+}
+
 TEST(Paths, TheFilesOfOneAnswerAreNamedAlike) {
   const os::TemporaryFolder folder;
   folder.Write("dev/nvidiactl", "");

@@ -14,6 +14,7 @@
 
 #include "api/listen.h"
 #include "app/operator/metrics_page.h"
+#include "backend/config_terms.h"
 #include "base/core/strings.h"
 #include "base/log.h"
 #include "operator/operator.h"
@@ -169,6 +170,7 @@ class OperatorProgram {
                                                         .pull_policy = line_.pull_policy,
                                                         .service_account = line_.service_account},
                                        .agent_rights = {.pod_labels = !line_.no_pod_labels},
+                                       .terms = backend::ConfigTerms(),
                                        .apply_definitions = !line_.no_definitions,
                                        .host = host_};
     for (const std::string& name : base::Split(line_.pull_secrets, ','))

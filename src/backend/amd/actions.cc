@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -30,7 +31,9 @@ using base::Code;
 using base::Error;
 
 /// The driver brings GPUs up one after another, and asks the firmware of each for its memory mode.
-constexpr base::Duration kDeadline = std::chrono::hours(1);
+constexpr base::Duration kDeadline = device::kLongestReload / 2;
+/// So long, too, a reload that an earlier agent began is waited for.
+constexpr base::Duration kEarlierEnds = device::kLongestReload - kDeadline;
 constexpr base::Duration kLookForEnd = std::chrono::seconds(1);
 constexpr char kGroup[] = "penstock-reload";
 /// In a process of its own, which goes on where the agent ends meanwhile and its pipe is closed:
@@ -43,18 +46,20 @@ constexpr char kReload[] =
 constexpr char kReloadBegins[] = "trap '' PIPE; { modprobe -r amdgpu ";
 constexpr int kNotUnloaded = 3, kNotLoaded = 4;
 
-/// Whether a reload of an agent that has ended since still runs. Another user's process does not
-/// pass for one.
-bool IsUnderWay(const std::string& proc) {
-  return std::ranges::any_of(os::ListProcesses(proc), [&](pid_t pid) {
+/// The process of a reload of an agent that has ended since, while that still runs. Another user's
+/// process does not pass for one.
+std::optional<pid_t> FindEarlier(const std::string& proc) {
+  for (const pid_t pid : os::ListProcesses(proc)) {
     struct stat status {};
     if (::stat((proc + "/" + std::to_string(pid)).c_str(), &status) != 0 ||
         status.st_uid != ::geteuid())
-      return false;
+      continue;
     const auto process = os::ReadProcess(proc, pid);
-    return process.ok() && process->uid == ::geteuid() &&
-           process->command.find(kReloadBegins) != std::string::npos;
-  });
+    if (process.ok() && process->uid == ::geteuid() &&
+        process->command.find(kReloadBegins) != std::string::npos)
+      return pid;
+  }
+  return std::nullopt;
 }
 
 /// The processes that keep the driver in use; blocks as FindDeviceUsers does. Other drivers have
@@ -141,15 +146,31 @@ class AmdActions final : public device::Actions {
   }
 
   void ReloadDriver(std::function<void(base::Status)> done) override {
+    AwaitEarlier(control_.clock().Now() + kEarlierEnds, std::move(done));
+  }
+
+ private:
+  void AwaitEarlier(base::TimePoint until, std::function<void(base::Status)> done) {
     if (command_)
       return Later(std::move(done),
                    Error(Code::kFailedPrecondition, "the driver is being loaded again"));
-    if (IsUnderWay(paths_.proc_root)) {
-      control_.PostAfter(kLookForEnd, [alive = std::weak_ptr(alive_), this, done] {
-        if (!alive.expired()) ReloadDriver(done);
-      });
-      return;
+    const auto earlier = FindEarlier(paths_.proc_root);
+    if (!earlier) return Reload(std::move(done));
+    if (control_.clock().Now() >= until) {
+      // As LogUsers: the reason is also shown in the cluster.
+      base::Log(base::kWarn, "an earlier reload of amdgpu has not ended", {{"process", *earlier}});
+      return Later(std::move(done),
+                   Error(Code::kDeadlineExceeded,
+                         "a reload of amdgpu that an earlier agent began has not ended within " +
+                             base::FormatDuration(kEarlierEnds) +
+                             " (end its modprobe; where it does not end, reboot)"));
     }
+    control_.PostAfter(kLookForEnd, [alive = std::weak_ptr(alive_), this, until, done] {
+      if (!alive.expired()) AwaitEarlier(until, done);
+    });
+  }
+
+  void Reload(std::function<void(base::Status)> done) {
     os::Command::Options options;
     const std::string launcher = os::OwnFolder() + "/penstock-worker";
     options.spawn.arguments =
@@ -167,7 +188,6 @@ class AmdActions final : public device::Actions {
         });
   }
 
- private:
   /// On a thread of its own: processes can delay who looks at them.
   void LookForUsers(const os::Command::Outcome& outcome,
                     const std::function<void(base::Status)>& done) {

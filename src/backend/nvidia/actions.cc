@@ -14,7 +14,6 @@ namespace {
 
 using device::Facts;
 
-constexpr base::Duration kDeadline = std::chrono::minutes(25);
 constexpr base::Duration kProgress = std::chrono::minutes(1);
 constexpr int kNoPermission = 4;  // nvidia-smi(1), "RETURN VALUE"
 
@@ -85,7 +84,7 @@ class NvidiaActions final : public device::Actions {
                                    {"-i", base::Join(ids, ","), "-r"});
     options.spawn.environment = program->environment;
     options.spawn.new_session = true;  // what ^C ends at a terminal is the caller alone
-    options.deadline = kDeadline;
+    options.deadline = device::kLongestReset;
     begun_ = control_.clock().Now();
     LogProgress(base::Join(ids, ","));
     command_ = std::make_unique<os::Command>(

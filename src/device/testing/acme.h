@@ -36,6 +36,8 @@ inline constexpr Quantity kAcmeQuantities[] = {
      .family = "accelerator_link_bytes_total"},
 };
 
+inline constexpr EvidenceKind kAcmeEvidence[] = {{.name = "ecc", .most = 4}, {.name = "lane"}};
+
 /// Dialect of Acme: the environment variable "ACME" holds the ids joined by commas; each device has
 /// its own files, all share /dev/acmectl. The code of a piece of evidence is its severity.
 class AcmeDialect : public Dialect {
@@ -46,6 +48,16 @@ class AcmeDialect : public Dialect {
     return device.index == 0 ? "acme.com/small" : "acme.com/big";
   }
   std::string PartResource(const Facts& part) const override { return "acme.com/" + part.profile; }
+  /// Acme has no program that divides devices.
+  const PartTerms* part_terms() const override {
+    static const PartTerms kTerms = {.mode = "cut",
+                                     .on = "on",
+                                     .off = "off",
+                                     .request_label = "acme.com/want",
+                                     .state_label = "acme.com/state",
+                                     .kept_as = "-acme"};
+    return &kTerms;
+  }
   /// Names begin with a digit, in any case of letters.
   Result<const PartProfile*> FindProfile(std::string_view name,
                                          std::span<const PartProfile> profiles) const override {
@@ -91,6 +103,7 @@ class AcmeDialect : public Dialect {
              .device_per_node = true}};
   }
   std::vector<CdiPlatform> CdiPlatforms() const override { return {}; }
+  std::span<const EvidenceKind> EvidenceKinds() const override { return kAcmeEvidence; }
   Verdict Judge(const Evidence& evidence) const override {
     return {static_cast<Severity>(evidence.code), "code " + std::to_string(evidence.code),
             evidence.kind == "silencing"};

@@ -21,7 +21,8 @@ struct Request {
   int count = 1;
   int share = 1;  ///< 1: whole devices; N: one share each of devices that are shared N ways, for
                   ///< which free devices may be cut
-  device::Limits limits;     ///< that must be enforced; its enforcers have no meaning here
+  device::Limits limits;     ///< at most these must be enforced for each process of the holder,
+                             ///< whatever enforces them
   std::string model;         ///< glob over the model's name; empty: any
   std::string vendor = {};   ///< only its devices; empty: of any one vendor, see Reserve
   std::string profile;       ///< parts of this profile, as users name it; empty: see least_memory
@@ -44,8 +45,9 @@ struct Request {
 /// the first time. kUnavailable: impossible in the current state of the devices (unhealthy, gone,
 /// used by an outside process), whatever is released. Both messages say what the request would wait
 /// for. kNotFound, kFailedPrecondition: never possible with this hardware and configuration.
-/// kInvalidArgument: the request is wrong. A limit that nothing enforces is refused: it would be
-/// worse than none.
+/// kInvalidArgument: the request is wrong. A request with limits gets only slots for which as low
+/// ones are in force (Slot::limits); one that nothing enforces is refused: it would be worse than
+/// none.
 ///
 /// Names of profiles are read by the vendors' dialects; without `dialect_of` only the driver's own
 /// names are known.

@@ -170,6 +170,77 @@ std::string WhyNoCandidate(const RequestContext& context,
   return "";
 }
 
+bool HasShape(const Candidate& candidate, const Request& request) {
+  return candidate.IsWhole() || candidate.shares() == request.share;
+}
+
+std::string SharedOtherwise(const Candidate& candidate) {
+  const std::string shares = std::to_string(candidate.shares());
+  return share::Describe(*candidate.facts) + " is shared " + shares +
+         " ways: request it with --share " + shares;
+}
+
+/// Which requested limit a server does not keep a process to, or only to a higher one; empty: none.
+std::string WhyBeyond(const device::Limits& wanted, const device::Limits& in_force) {
+  if (wanted.memory.count > 0 && in_force.memory_by == device::Enforcer::kNothing)
+    return "its sharing server enforces no limit of memory";
+  if (wanted.memory.count > 0 && in_force.memory > wanted.memory)
+    return "its sharing server limits the memory of a process to " +
+           base::FormatBytes(in_force.memory) + ", not to " + base::FormatBytes(wanted.memory);
+  if (wanted.compute_percent > 0 && in_force.compute_by == device::Enforcer::kNothing)
+    return "its sharing server enforces no limit of compute time";
+  if (wanted.compute_percent > 0 && in_force.compute_percent > wanted.compute_percent)
+    return "its sharing server limits the compute time of a process to " +
+           std::to_string(in_force.compute_percent) + " %, not to " +
+           std::to_string(wanted.compute_percent) + " %";
+  return "";
+}
+
+std::string CannotEnforce(const device::Limits& wanted) {
+  return std::string("this node cannot enforce a limit of ") +
+         (wanted.memory.count > 0 ? "memory" : "compute time");
+}
+
+bool IsOfServer(const share::OfferedSlot& offered) {
+  return offered.slot.shape.sharing == device::Sharing::kServer;
+}
+
+/// Whether a server shares devices of the request's allocator.
+bool HasServers(const RequestContext& context) {
+  return std::ranges::any_of(context.offers, [&](const share::Offer& offer) {
+    return offer.allocator == context.request.allocator &&
+           std::ranges::any_of(offer.slots, IsOfServer);
+  });
+}
+
+/// Why the holder of a slot would not be kept to the limits that are requested; empty: it would, or
+/// that is known only when the server is ready. Only servers of the driver enforce limits, of whose
+/// shares all have the same.
+std::string WhyBeyondLimits(const Candidate& candidate, const Request& request) {
+  if (request.limits == device::Limits{}) return "";
+  const share::OfferedSlot& first = *candidate.slots.front();
+  if (!IsOfServer(first))
+    return CannotEnforce(request.limits) +
+           " on it; request a share of a device that a sharing server limits, or no limit";
+  const bool known = first.slot.limits != device::Limits{} ||
+                     std::ranges::any_of(candidate.slots, &share::OfferedSlot::usable);
+  return known ? WhyBeyond(request.limits, first.slot.limits) : "";
+}
+
+/// The candidate that explains best why too few keep to the requested limits: one with a server;
+/// null where all of the requested shape do.
+const Candidate* BeyondLimits(const RequestContext& context,
+                              const std::vector<Candidate>& candidates) {
+  const Candidate* found = nullptr;
+  for (const Candidate& candidate : candidates)
+    if (HasShape(candidate, context.request) &&
+        !WhyBeyondLimits(candidate, context.request).empty() &&
+        (found == nullptr ||
+         (!IsOfServer(*found->slots.front()) && IsOfServer(*candidate.slots.front()))))
+      found = &candidate;
+  return found;
+}
+
 /// The most memory of a device that the request could get otherwise.
 std::string LargestOf(const RequestContext& context) {
   Request any = context.request;
@@ -228,13 +299,12 @@ std::vector<Candidate> CandidatesOf(const RequestContext& context) {
 }
 
 bool Suits(const Candidate& candidate, const Request& request) {
-  return candidate.IsWhole() || candidate.shares() == request.share;
+  return HasShape(candidate, request) && WhyBeyondLimits(candidate, request).empty();
 }
 
-std::string SharedOtherwise(const Candidate& candidate) {
-  const std::string shares = std::to_string(candidate.shares());
-  return share::Describe(*candidate.facts) + " is shared " + shares +
-         " ways: request it with --share " + shares;
+std::string WhyUnsuited(const Candidate& candidate, const Request& request) {
+  if (!HasShape(candidate, request)) return SharedOtherwise(candidate);
+  return share::Describe(*candidate.facts) + ": " + WhyBeyondLimits(candidate, request);
 }
 
 Error NothingFound() {
@@ -251,9 +321,17 @@ Error Never(const RequestContext& context, const std::vector<Candidate>& candida
   if (unseen > 0)
     return {Code::kResourceExhausted, std::to_string(unseen) + " " + device +
                                           (unseen == 1 ? "" : "s") + " of this node not read yet"};
+  if (request.limits != device::Limits{} && !HasServers(context))
+    return {Code::kFailedPrecondition,
+            CannotEnforce(request.limits) +
+                " for a single run; request a share or a whole device without it"};
+  const std::string text = "requested " + wording.Requested() + ", but this node has ";
+  if (const Candidate* beyond = BeyondLimits(context, candidates))
+    return {Code::kFailedPrecondition, text + wording.Devices(suitable) + wording.Assigned() +
+                                           " with the requested limits; " +
+                                           WhyUnsuited(*beyond, request)};
   const auto misfit = std::ranges::find_if(
       candidates, [&request](const Candidate& candidate) { return !Suits(candidate, request); });
-  const std::string text = "requested " + wording.Requested() + ", but this node has ";
   if (misfit == candidates.end()) {
     ProfileMatch profile(context);
     const bool divided = request.profile.empty() ||

@@ -33,11 +33,12 @@ struct RequestContext {
 /// and memory, in the order of the inventory.
 std::vector<Candidate> CandidatesOf(const RequestContext& context);
 
-/// Whether the configuration ever allows this request to have the device.
+/// Whether the configuration ever allows this request to have the device: in this shape, and with
+/// the requested limits in force, unless these are not known before its server is ready.
 bool Suits(const Candidate& candidate, const Request& request);
 
-/// "GPU 0 (...) is shared 4 ways: request it with --share 4".
-std::string SharedOtherwise(const Candidate& candidate);
+/// Why it does not: "GPU 0 (...) is shared 4 ways: request it with --share 4".
+std::string WhyUnsuited(const Candidate& candidate, const Request& request);
 
 /// No device has been found yet.
 Error NothingFound();

@@ -46,7 +46,7 @@ class View {
                             .number = entry->facts->number});
       }
       parts_ = parts_ || !offered.slot.ancestors.empty();
-      api::PlannedDevice& device = devices_[at->second];
+      api::PreviewedDevice& device = devices_[at->second];
       const std::string obstacle = DescribeObstacle(offered, ledger);
       ++device.slots;
       shared_ = shared_ || offered.slot.shape.shares > 1;
@@ -60,12 +60,12 @@ class View {
     links_.emplace(facts_);
   }
 
-  const std::vector<api::PlannedDevice>& devices() const { return devices_; }
+  const std::vector<api::PreviewedDevice>& devices() const { return devices_; }
 
-  std::vector<api::PlannedChoice> Choices(api::SharePolicy policy,
-                                          const inventory::Snapshot& inventory,
-                                          const ledger::Snapshot& ledger) const {
-    std::vector<api::PlannedChoice> choices;
+  std::vector<api::PreviewedChoice> Choices(api::SharePolicy policy,
+                                            const inventory::Snapshot& inventory,
+                                            const ledger::Snapshot& ledger) const {
+    std::vector<api::PreviewedChoice> choices;
     const Positions free = Free();
     const std::size_t most = offer_.single && shared_ ? 1 : devices_.size();
     for (std::size_t size = 1; size <= std::min({most, free.size(), kMaxSizes}); ++size)
@@ -83,12 +83,12 @@ class View {
     return free;
   }
 
-  api::PlannedChoice Empty(std::size_t size) const {
+  api::PreviewedChoice Empty(std::size_t size) const {
     return {.allocator = offer_.allocator, .resource = offer_.resource, .size = size};
   }
 
-  api::PlannedChoice OfDevices(std::size_t size, const Positions& free) const {
-    api::PlannedChoice choice = Empty(size);
+  api::PreviewedChoice OfDevices(std::size_t size, const Positions& free) const {
+    api::PreviewedChoice choice = Empty(size);
     const auto best = ChooseBest(*links_, free, {}, size);
     if (!best) return choice;
     choice.within = best->within;
@@ -99,10 +99,10 @@ class View {
   }
 
   /// The answer that the kubelet would get, of shares or parts.
-  api::PlannedChoice OfSlots(std::size_t size, api::SharePolicy policy,
-                             const inventory::Snapshot& inventory,
-                             const ledger::Snapshot& ledger) const {
-    api::PlannedChoice choice = Empty(size);
+  api::PreviewedChoice OfSlots(std::size_t size, api::SharePolicy policy,
+                               const inventory::Snapshot& inventory,
+                               const ledger::Snapshot& ledger) const {
+    api::PreviewedChoice choice = Empty(size);
     std::map<std::string, std::string> device_of;
     for (const share::OfferedSlot& offered : offer_.slots)
       device_of[offered.slot.id] = offered.slot.device;
@@ -133,7 +133,7 @@ class View {
   }
 
   /// Adds the devices, and their pairs by kind of link, best first.
-  void Notify(const Positions& members, api::PlannedChoice& choice) const {
+  void Notify(const Positions& members, api::PreviewedChoice& choice) const {
     // Keys: the negated score and the description.
     std::map<std::pair<int, std::string>, std::vector<std::string>> kinds;
     for (std::size_t i = 0; i < members.size(); ++i) {
@@ -145,8 +145,8 @@ class View {
     for (auto& [kind, pairs] : kinds) choice.links.push_back({kind.second, std::move(pairs)});
   }
 
-  api::PlannedChoice NoMore(std::size_t free) const {
-    api::PlannedChoice choice = Empty(free + 1);
+  api::PreviewedChoice NoMore(std::size_t free) const {
+    api::PreviewedChoice choice = Empty(free + 1);
     choice.reason = std::to_string(free) + " of " + std::to_string(devices_.size()) + " are free";
     const auto taken =
         std::ranges::find_if(devices_, [](const auto& device) { return device.free == 0; });
@@ -158,7 +158,7 @@ class View {
   }
 
   const share::Offer& offer_;
-  std::vector<api::PlannedDevice> devices_;
+  std::vector<api::PreviewedDevice> devices_;
   std::vector<const device::Facts*> facts_;
   std::map<std::string, std::size_t> position_;
   std::vector<std::string> free_slots_;
@@ -176,7 +176,7 @@ std::string WhyNotOffered(const inventory::Entry& entry, const share::Assignment
 }
 
 void AddNotOffered(const inventory::Snapshot& inventory, const share::Assignments& assignments,
-                   std::vector<api::PlannedDevice>& devices) {
+                   std::vector<api::PreviewedDevice>& devices) {
   std::set<std::string> offered;
   for (const auto& device : devices) offered.insert(device.id);
   for (const inventory::Entry& entry : inventory.devices)

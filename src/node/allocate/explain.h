@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "api/config/node_config.h"
-#include "api/plan.h"
+#include "api/config_preview.h"
 #include "node/inventory/inventory.h"
 #include "node/ledger/ledger.h"
 #include "node/share/offer.h"
@@ -13,10 +13,11 @@
 namespace penstock::node::allocate {
 
 struct ChoiceExplanation {
-  std::vector<api::PlannedDevice> devices;  ///< of every offer, in its order, then those that no
-                                            ///< offer has (no allocator, 0 slots, with the reason)
-  std::vector<api::PlannedChoice> choices;  ///< of every offer: for one, two, ... up to all free
-                                            ///< devices, and then why there are no more
+  std::vector<api::PreviewedDevice>
+      devices;  ///< of every offer, in its order, then those that no
+                ///< offer has (no allocator, 0 slots, with the reason)
+  std::vector<api::PreviewedChoice> choices;  ///< of every offer: for one, two, ... up to all free
+                                              ///< devices, and then why there are no more
 };
 
 /// Explains each offer separately. Of shares it asks for at most one for each device, and for one

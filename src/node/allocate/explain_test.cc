@@ -27,17 +27,17 @@ TEST(Explain, ReportsTheSetOfEverySizeAndItsLinks) {
   ASSERT_THAT(explained.choices, SizeIs(4));
   EXPECT_THAT(explained.choices[0].devices, ElementsAre("G0"));
   EXPECT_THAT(explained.choices[0].links, IsEmpty());
-  const api::PlannedChoice& pair = explained.choices[1];
+  const api::PreviewedChoice& pair = explained.choices[1];
   EXPECT_EQ(pair.size, 2u);
   EXPECT_EQ(pair.allocator, "local");
   EXPECT_THAT(pair.devices, ElementsAre("G0", "G1"));
   EXPECT_THAT(pair.links,
-              ElementsAre(api::PlannedLink{"4 fabric links, one PCIe switch", {"0-1"}}));
+              ElementsAre(api::PreviewedLink{"4 fabric links, one PCIe switch", {"0-1"}}));
   EXPECT_EQ(pair.within, pair.left) << "as good a pair is left";
   EXPECT_TRUE(pair.exact);
   EXPECT_THAT(explained.choices[3].links,
-              ElementsAre(api::PlannedLink{"4 fabric links, one PCIe switch", {"0-1", "2-3"}},
-                          api::PlannedLink{"across NUMA nodes", {"0-2", "0-3", "1-2", "1-3"}}));
+              ElementsAre(api::PreviewedLink{"4 fabric links, one PCIe switch", {"0-1", "2-3"}},
+                          api::PreviewedLink{"across NUMA nodes", {"0-2", "0-3", "1-2", "1-3"}}));
   EXPECT_EQ(explained.choices[3].left, 0);
 }
 
@@ -91,10 +91,10 @@ TEST(Explain, ReportsWhyADeviceIsNotOffered) {
   const auto explained = Explain({offer}, assignments, api::SharePolicy::kDistributed, box, {});
   ASSERT_THAT(explained.devices, SizeIs(3));
   EXPECT_EQ(explained.devices[0].id, "G3");
-  EXPECT_EQ(explained.devices[1], (api::PlannedDevice{.id = "G0",
-                                                      .index = 0,
-                                                      .model = box.devices[0].facts->model,
-                                                      .reason = "moves to local users"}));
+  EXPECT_EQ(explained.devices[1], (api::PreviewedDevice{.id = "G0",
+                                                        .index = 0,
+                                                        .model = box.devices[0].facts->model,
+                                                        .reason = "moves to local users"}));
   EXPECT_EQ(explained.devices[2].reason, "its mode is not supported");
   EXPECT_EQ(Explain({}, {}, api::SharePolicy::kDistributed, AcmeSnapshot(1), {}).devices[0].reason,
             "assigned to none");

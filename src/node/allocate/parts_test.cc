@@ -486,7 +486,7 @@ TEST(ExplainParts, ShowsWhatARequestWouldGet) {
   const auto of = [&](std::size_t size) {
     for (const auto& choice : explained.choices)
       if (choice.resource == "acme.com/1g.5gb" && choice.size == size) return choice;
-    return api::PlannedChoice{};
+    return api::PreviewedChoice{};
   };
   EXPECT_THAT(of(1).devices, ElementsAre("G1.0"));
   EXPECT_EQ(of(1).reason, "parts, packed: of the most used devices");

@@ -167,7 +167,8 @@ Result<std::vector<Slot>> ReserveNamed(const Request& request, const inventory::
     if (std::ranges::find(named, &*found) != named.end())
       return Error(Code::kInvalidArgument, "device " + wanted + " is named twice");
     named.push_back(&*found);
-    if (!Suits(*found, request)) return Error(Code::kFailedPrecondition, SharedOtherwise(*found));
+    if (!Suits(*found, request))
+      return Error(Code::kFailedPrecondition, WhyUnsuited(*found, request));
     Offered offered = Check(*found, request, ledger);
     if (std::string& first = offered.obstacle.held ? held : blocked;
         !offered.obstacle.reason.empty() && first.empty())
@@ -230,11 +231,6 @@ base::Status Check(const Request& request) {
     return Error(Code::kInvalidArgument,
                  "a share has no memory of its own: request a share, or a device or part by its "
                  "memory");
-  if (request.limits != device::Limits{})
-    return Error(Code::kFailedPrecondition,
-                 "this node cannot enforce a limit of " +
-                     std::string(request.limits.memory.count > 0 ? "memory" : "compute time") +
-                     " for a single run; request a share or a whole device without it");
   return {};
 }
 

@@ -101,6 +101,77 @@ TEST(ReserveShares, TakesDevicesThatAreConfiguredSoBeforeItCutsAWholeOne) {
   EXPECT_THAT(box.Take({.share = 3}), ElementsAre("G0::0"));
 }
 
+// Limits.
+
+TEST(ReserveLimits, AShareIsGivenWhereItsServerEnforcesAsMuchOrLess) {
+  Box box({Mps(2), Mps(2), Mps(2)});
+  box.servers["G0"] = {.ready = true, .memory = base::Mebibytes(900), .compute_percent = 50};
+  box.servers["G1"] = {.ready = true, .memory = base::Mebibytes(400), .compute_percent = 20};
+  box.servers["G2"] = {.ready = true, .memory = base::Mebibytes(500)};
+  const device::Limits wanted{.memory = base::Mebibytes(500)};
+  EXPECT_THAT(box.Take({.count = 2, .share = 2, .limits = wanted}), ElementsAre("G1::0", "G2::0"));
+  const device::Limits both{.memory = base::Mebibytes(400), .compute_percent = 20};
+  EXPECT_THAT(box.Take({.share = 2, .limits = both}), ElementsAre("G1::1"));
+  EXPECT_EQ(box.ledger.Get()->leases[1].slots[0].limits,
+            (device::Limits{.memory = base::Mebibytes(400),
+                            .memory_by = device::Enforcer::kServer,
+                            .compute_percent = 20,
+                            .compute_by = device::Enforcer::kServer}))
+      << "what is in force";
+  const auto waits = box.Refused({.count = 2, .share = 2, .limits = wanted});
+  EXPECT_EQ(waits.code(), Code::kResourceExhausted) << waits.message();
+}
+
+TEST(ReserveLimits, WhatNoServerEnforcesIsRefusedWithTheReason) {
+  Box box({Mps(2), Mps(2)});
+  box.servers["G0"] = {.ready = true, .memory = base::Mebibytes(900), .compute_percent = 50};
+  box.servers["G1"] = {.ready = true, .memory = base::Mebibytes(900)};
+  const auto memory = box.Refused({.share = 2, .limits = {.memory = base::Mebibytes(500)}});
+  EXPECT_EQ(memory.code(), Code::kFailedPrecondition);
+  EXPECT_EQ(memory.message(),
+            "requested one of 2 shares of 1 GPU, but this node has 0 GPUs assigned to local users "
+            "with the requested limits; GPU 0 (G0): its sharing server limits the memory of a "
+            "process to 900 MiB, not to 500 MiB");
+  EXPECT_THAT(box.Refused({.count = 2, .share = 2, .limits = {.compute_percent = 50}}).message(),
+              HasSubstr("this node has 1 GPU assigned to local users with the requested limits; "
+                        "GPU 1 (G1): its sharing server enforces no limit of compute time"));
+  const Request named{.share = 2, .limits = {.compute_percent = 49}, .devices = {"0"}};
+  EXPECT_EQ(box.Refused(named).message(),
+            "GPU 0 (G0): its sharing server limits the compute time of a process to 50 %, not to "
+            "49 %");
+  EXPECT_EQ(box.Refused({.share = 4, .limits = {.memory = base::Mebibytes(900)}}).message(),
+            "requested one of 4 shares of 1 GPU, but this node has 0 GPUs with such shares "
+            "assigned to local users; GPU 0 (G0) is shared 2 ways: request it with --share 2");
+}
+
+TEST(ReserveLimits, NothingEnforcesThemOnWholeDevicesAndTimeSlices) {
+  const device::Limits wanted{.compute_percent = 50};
+  for (const Request& request : {Request{.limits = wanted}, {.share = 2, .limits = wanted}}) {
+    Box box({Sliced(1), Sliced(2)});
+    const auto refused = box.Refused(request);
+    EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
+    EXPECT_EQ(refused.message(),
+              "this node cannot enforce a limit of compute time for a single run; request a share "
+              "or a whole device without it");
+    Box beside({Sliced(1), Sliced(2), Mps(4)});
+    beside.servers["G2"] = {.ready = true, .compute_percent = 25};
+    EXPECT_THAT(beside.Refused(request).message(),
+                HasSubstr("GPU 0 (G0): this node cannot enforce a limit of compute time on it"));
+  }
+}
+
+TEST(ReserveLimits, AServerThatHasNotStartedIsWaitedForAndThenJudged) {
+  Box box({Mps(2)});
+  const Request request{.share = 2, .limits = {.memory = base::Mebibytes(500)}};
+  const auto waits = box.Refused(request);
+  EXPECT_EQ(waits.code(), Code::kUnavailable);
+  EXPECT_THAT(waits.message(), HasSubstr("its sharing server has not started yet"));
+  box.servers["G0"] = {.ready = true};
+  EXPECT_THAT(box.Refused(request).message(), HasSubstr("enforces no limit of memory"));
+  box.servers["G0"].memory = base::Mebibytes(500);
+  EXPECT_THAT(box.Take(request), ElementsAre("G0::0"));
+}
+
 TEST(ReserveShares, OneShareEachOfSeveralDevices) {
   Box box({Sliced(1), Sliced(1), Sliced(1), Sliced(1)});
   EXPECT_THAT(box.Take({.devices = {"0"}}), ElementsAre("G0"));

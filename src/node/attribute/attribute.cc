@@ -142,7 +142,7 @@ bool InTree(const os::ProcessInfo& process, const ledger::Lease& lease, const Pr
 
 bool Belongs(const os::ProcessInfo& process, const ledger::Lease& lease,
              const ProcessTable& table) {
-  if (lease.allocator != share::kKubeletAllocator)
+  if (!api::FindAllocator(lease.allocator).is_for_pods())
     return InGroup(process, lease.cgroup) || InTree(process, lease, table);
   return !lease.pod_uid.empty() && InPod(process, lease.pod_uid);
 }
@@ -168,7 +168,7 @@ const ledger::Lease* OwnerOf(const os::ProcessInfo& process, bool graphics_only,
   // While a holder is not known yet, any process is taken for it: there is no way to distinguish
   // them.
   const auto unknown = std::ranges::find_if(leases, [](const ledger::Lease* lease) {
-    return lease->allocator == share::kKubeletAllocator && lease->pod_uid.empty();
+    return api::FindAllocator(lease->allocator).is_for_pods() && lease->pod_uid.empty();
   });
   return unknown == leases.end() ? nullptr : *unknown;
 }
@@ -183,7 +183,7 @@ void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime
   std::vector<const PodHolding*> unknown;
   for (const PodHolding& pod : pods) {
     const auto lease = std::ranges::find_if(before->leases, [&](const ledger::Lease& one) {
-      return one.allocator == share::kKubeletAllocator && Matches(one, pod) &&
+      return one.allocator == api::kKubeletAllocator && Matches(one, pod) &&
              SameContainer(one, pod);
     });
     if (lease == before->leases.end()) {
@@ -196,14 +196,14 @@ void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime
     (void)ledger.Update(described);
   }
   for (const ledger::Lease& lease : before->leases)
-    if (cutoff && lease.allocator == share::kKubeletAllocator && !confirmed.contains(lease.id) &&
+    if (cutoff && lease.allocator == api::kKubeletAllocator && !confirmed.contains(lease.id) &&
         (lease.state == ledger::LeaseState::kHeld || lease.since < *cutoff))
       ledger.Release(lease.id);
   for (const PodHolding* pod : unknown) {
     const auto others = ledger.Get();
     ledger::Lease lease;
     lease.id = LeaseIdFor(*pod, *others);
-    lease.allocator = share::kKubeletAllocator;
+    lease.allocator = api::kKubeletAllocator;
     lease.since = now;
     for (const std::string& id : pod->ids)
       lease.slots.push_back(
@@ -250,9 +250,9 @@ std::set<pid_t> PidsOf(const inventory::Snapshot& inventory) {
   return pids;
 }
 
-Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
-                     const ProcessTable& processes) {
-  Attributed result;
+ledger::Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+                             const ProcessTable& processes) {
+  ledger::Attributed result;
   const auto leases = LeasesByDevice(ledger);
   for (const inventory::Entry& entry : inventory.devices) {
     if (!entry.reading) continue;

@@ -44,13 +44,8 @@ void ApplyPods(const std::vector<PodHolding>& pods, std::optional<base::WallTime
 /// lease's own group), by process tree for leases with visibility only, or else to a lease whose
 /// holder is not known yet. An outside process that only draws (a display server uses every GPU
 /// that it finds) is listed separately and is never taken for an unknown holder.
-struct Attributed {
-  std::map<std::string, std::vector<ledger::Process>> by_lease;
-  std::map<std::string, std::vector<ledger::Process>> outside;   ///< device id → processes
-  std::map<std::string, std::vector<ledger::Process>> graphics;  ///< likewise
-};
-Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
-                     const ProcessTable& processes);
+ledger::Attributed Attribute(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger,
+                             const ProcessTable& processes);
 
 /// Looks up processes and their ancestors in /proc; processes that have ended are left out. Blocks:
 /// call it on an I/O thread.

@@ -242,6 +242,24 @@ TEST(Attribute, KnowsARunsProcessByItsGroupOrItsTree) {
       1u);
 }
 
+TEST(Attribute, KnowsAProcessByWhatHoldsTheDevicesOfItsAllocator) {
+  for (const api::Allocator& row : api::Allocators()) {
+    ledger::Snapshot ledger;
+    auto lease = Handed("l-1", {"G0"});
+    lease.allocator = row.name;
+    lease.pod_uid = kUid;
+    lease.cgroup = "/penstock/l-1";
+    ledger.leases = {lease};
+    const auto known_in = [&](const std::string& group) {
+      return Attribute(WithProcess(42), ledger, {{42, Process(42, group)}})
+          .by_lease.contains("l-1");
+    };
+    EXPECT_EQ(known_in("/kubepods/pod" + std::string(kUid) + "/abc"), row.is_for_pods())
+        << row.name;
+    EXPECT_EQ(known_in("/penstock/l-1"), row.held_by == api::HeldBy::kProcesses) << row.name;
+  }
+}
+
 TEST(Attribute, EachProcessOfASharedDeviceBelongsToItsOwnHolder) {
   ledger::Snapshot ledger;
   ledger::Lease pod = Shares("k-1", {"G0::0", "G0::3"}, kNow), run = Shares("r-1", {"G0::1"}, kNow);

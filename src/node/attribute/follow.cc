@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "api/allocators.h"
 #include "base/lifetime.h"
-#include "node/share/allocator.h"
 
 namespace penstock::node::attribute {
 
@@ -34,8 +34,7 @@ std::vector<ledger::Process> WithProcesses(std::vector<ledger::Process> known,
   return known;
 }
 
-std::vector<ledger::Process> ListIn(
-    const std::map<std::string, std::vector<ledger::Process>>& lists, const std::string& key) {
+std::vector<ledger::Process> ListIn(const ledger::Processes& lists, const std::string& key) {
   const auto found = lists.find(key);
   return found == lists.end() ? std::vector<ledger::Process>{} : found->second;
 }
@@ -77,22 +76,16 @@ struct Follow::State : std::enable_shared_from_this<State> {
   void Apply(const ProcessTable& table) {
     if (ended) return;
     LookAgainAtNew(table);
-    const auto snapshot = inventory.published().Get();
-    const Attributed now = Attribute(*snapshot, *ledger.Get(), table);
-    for (const inventory::Entry& entry : snapshot->devices) {
-      ledger.SetOutside(entry.facts->id, ListIn(now.outside, entry.facts->id));
-      ledger.SetGraphics(entry.facts->id, ListIn(now.graphics, entry.facts->id));
-    }
-    const auto leases = ledger.Get();  // each Update publishes a new snapshot
+    const auto leases = ledger.Get();
+    ledger::Attributed now = Attribute(*inventory.published().Get(), *leases, table);
+    const ledger::Processes on_devices = std::exchange(now.by_lease, {});
     for (const ledger::Lease& lease : leases->leases) {
-      auto processes = ListIn(now.by_lease, lease.id);
-      if (!share::FindAllocator(lease.allocator).counts_itself)
+      auto processes = ListIn(on_devices, lease.id);
+      if (!api::FindAllocator(lease.allocator).counts_itself)
         processes = WithProcesses(lease.processes, processes);
-      if (processes == lease.processes) continue;
-      ledger::Lease known = lease;
-      known.processes = std::move(processes);
-      (void)ledger.Update(known);
+      if (processes != lease.processes) now.by_lease[lease.id] = std::move(processes);
     }
+    ledger.SetAttributed(std::move(now));
     updating = false;
     if (again) Changed();
   }

@@ -56,6 +56,41 @@ TEST_F(FollowTest, AServerThroughWhichADeviceIsSharedIsNoOnesAndNotOutside) {
   EXPECT_TRUE(ledger_.Get()->leases[0].processes.empty());
 }
 
+TEST_F(FollowTest, WhatOneLookFindsIsPublishedOnceAndItsOwnPublicationChangesNothing) {
+  Follow follow(executor_, executor_, "/proc", inventory_, ledger_);
+  const ledger::Process root{::getppid(), *os::ReadProcessStart("/proc", ::getppid()), "eva",
+                             "shell"};
+  for (int i = 0; i < 2; ++i)
+    ASSERT_TRUE(ledger_
+                    .Add({.id = "r-" + std::to_string(i),
+                          .allocator = "local",
+                          .slots = {{"G" + std::to_string(i), "G" + std::to_string(i)}},
+                          .processes = {root}})
+                    .ok());
+  std::vector<device::Facts> devices;
+  for (int i = 0; i < 6; ++i) devices.push_back(device::testing::AcmeDevice(i, 6));
+  inventory_.SetFacts("acme", devices, "", {});
+  for (int i = 0; i < 6; ++i)
+    inventory_.SetReading("G" + std::to_string(i),
+                          {.processes = {{.pid = ::getpid(), .graphics_only = i > 3}}}, {});
+  const auto subscriptions = Subscribe(follow);
+  int published = 0;
+  const auto counts = ledger_.published().Subscribe([&](const auto&) { ++published; });
+  follow.DevicesChanged();
+  executor_.Advance(std::chrono::minutes(1));
+  const auto found = ledger_.Get();
+  EXPECT_EQ(found->leases[0].processes.size(), 2u);
+  EXPECT_EQ(found->leases[1].processes.size(), 2u);
+  EXPECT_EQ(found->outside.size(), 2u);
+  EXPECT_EQ(found->graphics.size(), 2u);
+  EXPECT_EQ(published, 1);
+  for (int i = 0; i < 6; ++i) inventory_.SetReading("G" + std::to_string(i), {}, {});
+  executor_.RunUntilIdle();
+  EXPECT_TRUE(ledger_.Get()->outside.empty());
+  EXPECT_TRUE(ledger_.Get()->graphics.empty());
+  EXPECT_EQ(published, 2);
+}
+
 TEST_F(FollowTest, AProcessOfARunIsKnownOnceItIsOnADevice) {
   Follow follow(executor_, executor_, "/proc", inventory_, ledger_);
   const auto subscriptions = Subscribe(follow);

@@ -61,9 +61,9 @@ class Judge {
     std::multiset<std::string> of_kubelet, of_pods;
     std::set<std::string> runs;
     for (const ledger::Lease& lease : ledger.leases) {
-      if (lease.allocator == share::kLocalAllocator) runs.insert(lease.id);
+      if (lease.allocator == api::kLocalAllocator) runs.insert(lease.id);
       for (const ledger::Slot& slot : lease.slots)
-        if (lease.allocator == share::kKubeletAllocator)
+        if (lease.allocator == api::kKubeletAllocator)
           of_kubelet.insert(slot.resource + " " + slot.id);
     }
     for (const auto& [name, pod] : life_.pods())

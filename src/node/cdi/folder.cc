@@ -58,6 +58,12 @@ std::string OwnFileName(std::string_view kind) {
   return (IsKubeletKind(kind) ? "" : std::string(kOwnPrefix)) + api::cdi::FileName(kind) + ".json";
 }
 
+std::set<std::string> KindsOf(const device::Dialect& dialect) {
+  std::set<std::string> kinds{std::string(dialect.cdi_kind())};
+  for (const device::CdiClass& one : dialect.CdiClasses()) kinds.insert(one.kind);
+  return kinds;
+}
+
 std::vector<std::string> OwnFiles(const std::vector<std::string>& files,
                                   const std::set<std::string>& kinds) {
   std::vector<std::string> own;
@@ -73,6 +79,14 @@ std::vector<std::string> OwnFiles(const std::vector<std::string>& files,
     if (by_prefix || std::ranges::any_of(kinds, is_of)) own.push_back(file);
   }
   return own;
+}
+
+bool IsOfAnotherPlugin(const std::string& folder, const std::string& file,
+                       const std::string& hook) {
+  if (!file.starts_with(kKubeletPrefix)) return false;
+  const std::string text = os::ReadFile(folder + "/" + file).value_or("");
+  const auto has = [&text](std::string_view part) { return text.find(part) != std::string::npos; };
+  return has("\"hooks\"") && !has("/penstock-hook") && (hook.empty() || !has("\"" + hook + "\""));
 }
 
 FolderState Write(const std::string& folder, const std::vector<api::cdi::Spec>& specs,

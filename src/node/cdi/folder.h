@@ -9,6 +9,7 @@
 
 #include "api/cdi/spec.h"
 #include "base/core/result.h"
+#include "device/dialect.h"
 
 namespace penstock::node::cdi {
 
@@ -17,10 +18,20 @@ namespace penstock::node::cdi {
 /// it, since it replaces that file.
 std::string OwnFileName(std::string_view kind);
 
+/// The kinds for users of a vendor's devices: "nvidia.com/gpu", "nvidia.com/gds".
+std::set<std::string> KindsOf(const device::Dialect& dialect);
+
 /// Returns those of a folder's files that are the agent's: by the agent's prefix, whatever their
-/// kind, and by the kubelet's names of `kinds`. Includes leftovers of a write that was killed.
+/// kind, and by the kubelet's names of `kinds`. Includes leftovers of a write that was killed. An
+/// agent that serves no pods has no `kinds`: a file of these names is then that of another device
+/// plugin, or of the agent before; the containers of its pods may be created by it again, and
+/// another plugin replaces it.
 std::vector<std::string> OwnFiles(const std::vector<std::string>& files,
                                   const std::set<std::string>& kinds);
+
+/// Whether a file of the kubelet's name is another device plugin's: it has hooks, but neither
+/// penstock-hook nor `hook` (its path; empty: no other one). Blocks.
+bool IsOfAnotherPlugin(const std::string& folder, const std::string& file, const std::string& hook);
 
 /// The kind under which the kubelet adapter names devices to engines:
 /// "k8s.device-plugin.nvidia.com/gpu", as NVIDIA's device plugin has it (internal/cdi), whose file

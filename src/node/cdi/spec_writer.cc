@@ -89,13 +89,21 @@ class SpecFinder {
     }
   }
 
-  std::vector<api::cdi::Spec> specs() const { return specs_; }
+  /// Those that are to be written.
+  std::vector<api::cdi::Spec> specs() const {
+    std::vector<api::cdi::Spec> specs = specs_;
+    if (!settings_.for_kubelet)
+      std::erase_if(specs, [](const api::cdi::Spec& spec) { return IsKubeletKind(spec.kind); });
+    return specs;
+  }
 
   /// Sets what may be passed to the kubelet: devices of the kinds that are written.
-  void Notify(const std::vector<std::string>& kinds) {
+  void Notify(const FolderState& state) {
     std::string texts;
     for (const api::cdi::Spec& spec : specs_) {
-      if (!IsKubeletKind(spec.kind) || !std::ranges::binary_search(kinds, spec.kind)) continue;
+      if (!IsKubeletKind(spec.kind)) continue;
+      if (settings_.for_kubelet ? !std::ranges::binary_search(state.kinds, spec.kind) : state.retry)
+        continue;
       texts += api::cdi::ToJson(spec);
       for (const api::cdi::Device& device : spec.devices) {
         if (const auto id = ids_.find(device.name); id != ids_.end()) {
@@ -161,7 +169,7 @@ Outcome UpdateSpecs(const CdiSpecWriter::Settings& settings, const std::vector<S
   SpecFinder finder(settings, outcome);
   for (const Subject& subject : subjects) finder.Add(subject);
   FolderState state = Write(settings.folder, finder.specs(), kinds);
-  finder.Notify(state.kinds);
+  finder.Notify(state);
   outcome.written.kinds = std::move(state.kinds);
   auto& problems = outcome.written.problems;
   problems.insert(problems.end(), state.problems.begin(), state.problems.end());
@@ -196,16 +204,15 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
     return std::exchange(gone, now_gone) != now_gone || other_facts;
   }
 
-  /// Vendors that have a driver, with their present devices; and the kinds of all vendors, whose
-  /// files are the agent's.
+  /// Vendors that have a driver, with their present devices; and the kinds of all vendors for which
+  /// the kubelet's files are the agent's.
   std::vector<Subject> Subjects(std::set<std::string>& kinds) const {
     const auto snapshot = inventory.published().Get();
     std::vector<Subject> subjects;
     for (const auto& vendor : snapshot->vendors) {
       Subject subject{dialect_of(vendor.vendor), vendor.driver, vendor.place, {}};
       if (subject.dialect == nullptr) continue;
-      kinds.insert(std::string(subject.dialect->cdi_kind()));
-      for (const device::CdiClass& one : subject.dialect->CdiClasses()) kinds.insert(one.kind);
+      if (settings.for_kubelet) kinds.merge(KindsOf(*subject.dialect));
       if (subject.driver == nullptr) continue;
       for (const auto& entry : snapshot->devices)
         if (entry.facts->vendor == vendor.vendor &&

@@ -21,7 +21,8 @@ namespace penstock::node::cdi {
 
 /// What the agent has written to the folder.
 struct Written {
-  std::set<std::string> devices;  ///< ids that specifications for the kubelet name
+  std::set<std::string> devices;  ///< ids that specifications for the kubelet name; of an agent
+                                  ///< that writes none, those that they would name
   std::set<std::string> others;   ///< devices of further classes that are written, qualified:
                                   ///< "k8s.device-plugin.nvidia.com/gds=all"
   std::size_t text = 0;  ///< differs where the texts of the specifications for the kubelet do
@@ -57,6 +58,9 @@ class CdiSpecWriter {
     Places places;
     Options options;
     Groups groups;
+    bool for_kubelet = true;  ///< false: this agent serves no pods. It writes nothing for the
+                              ///< kubelet, and leaves the files of these names as they are
+                              ///< (OwnFiles)
   };
 
   CdiSpecWriter(os::Loop& control, base::Executor& io, inventory::Inventory& inventory,

@@ -26,7 +26,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-constexpr char kForPeople[] = "/cdi/penstock-acme.com-gpu.json";
+constexpr char kForPeople[] = "/cdi/penstock-acme.com-gpu.json",
+               kForKubelet[] = "/cdi/k8s.device-plugin.acme.com-gpu.json";
 
 class CdiSpecWriterTest : public testing::Test {
  protected:
@@ -89,14 +90,17 @@ class CdiSpecWriterTest : public testing::Test {
     return files;
   }
 
-  void Begin() {
-    OnLoop([this] {
+  void Begin(bool for_kubelet = true) {
+    OnLoop([this, for_kubelet] {
       const Places places{.driver_root = folder_.path(),
                           .dev_root = folder_.path(),
                           .sysfs_root = folder_ / "sys",
                           .proc_root = folder_ / "proc"};
       keeper_.emplace(control_, io_, inventory_, FindAcme,
-                      CdiSpecWriter::Settings{folder_ / "cdi", places, {.hook = ""}});
+                      CdiSpecWriter::Settings{.folder = folder_ / "cdi",
+                                              .places = places,
+                                              .options = {.hook = ""},
+                                              .for_kubelet = for_kubelet});
       heard_ = keeper_->published().Subscribe([this](const auto&) { changed_.notify_all(); });
       on_inventory_ =
           inventory_.published().Subscribe([this](const auto&) { keeper_->DevicesChanged(); });
@@ -176,7 +180,7 @@ TEST_F(CdiSpecWriterTest, TheKubeletNamesDevicesByIdAndHasNoAll) {
   SetDevices(2);
   Begin();
   WaitForDevices({"G0", "G1"});
-  const std::string path = folder_ / "cdi/k8s.device-plugin.acme.com-gpu.json";
+  const std::string path = folder_.path() + kForKubelet;
   const auto spec = api::cdi::Parse(os::ReadFile(path).value_or(""), path);
   ASSERT_TRUE(spec.ok()) << spec.error().message();
   std::vector<std::string> names;
@@ -196,7 +200,7 @@ TEST_F(CdiSpecWriterTest, AnIdThatIsNoNameIsWrittenAsOneAndPublishedAsItIs) {
   const Written written = WaitForDevices({"MIG-GPU-a/3/0"});
   EXPECT_THAT(written.devices, ElementsAre("MIG-GPU-a/3/0"));
   EXPECT_THAT(written.remarks, IsEmpty());
-  const std::string path = folder_ / "cdi/k8s.device-plugin.acme.com-gpu.json";
+  const std::string path = folder_.path() + kForKubelet;
   const auto spec = api::cdi::Parse(os::ReadFile(path).value_or(""), path);
   ASSERT_TRUE(spec.ok()) << spec.error().message();
   ASSERT_EQ(spec->devices.size(), 1u);
@@ -239,6 +243,34 @@ TEST_F(CdiSpecWriterTest, FollowsDevicesThatComeAndGoAndLeavesNothingOfADriverTh
   SetDevices(0);
   EXPECT_THAT(WaitForDevices({}).kinds, IsEmpty());
   EXPECT_FALSE(os::Exists(folder_.path() + kForPeople));
+}
+
+// NVIDIA's device plugin has a file of the same name.
+TEST_F(CdiSpecWriterTest, AnAgentWithoutPodsLeavesTheFilesOfAnotherDevicePluginAlone) {
+  const std::string others =
+      R"({"cdiVersion":"0.5.0","kind":"k8s.device-plugin.acme.com/gpu","devices":[]})";
+  folder_.Write(kForKubelet, others);
+  const auto text = [this] { return os::ReadFile(folder_.path() + kForKubelet).value_or("none"); };
+  SetDevices(1);
+  Begin(false);
+  const Written written = WaitForDevices({"G0"});
+  EXPECT_THAT(written.devices, ElementsAre("G0")) << "the validation asks for them";
+  EXPECT_THAT(written.kinds, ElementsAre("acme.com/gpu"));
+  EXPECT_TRUE(os::Exists(folder_.path() + kForPeople));
+  EXPECT_EQ(text(), others);
+  SetDevices(0);
+  EXPECT_THAT(WaitForDevices({}).kinds, IsEmpty());
+  EXPECT_FALSE(os::Exists(folder_.path() + kForPeople));
+  EXPECT_EQ(text(), others);
+}
+
+TEST_F(CdiSpecWriterTest, AnAgentWithoutPodsThatCannotWriteNamesNoDevices) {
+  folder_.Write("cdi", "a file");
+  SetDevices(1);
+  Begin(false);
+  const Written written = WaitFor([](const Written& now) { return !now.problems.empty(); });
+  EXPECT_THAT(written.problems, ElementsAre(HasSubstr(folder_ / "cdi")));
+  EXPECT_THAT(written.devices, IsEmpty());
 }
 
 TEST_F(CdiSpecWriterTest, DevicesThatComeBackAsTheyWereAreWrittenAgain) {

@@ -31,6 +31,7 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     base::TimePoint entered{};                        // the step
     std::map<std::string, std::string> allocators{};  // of parts, before they were withdrawn
     std::set<pid_t> served{};  // processes on its devices while these had a sharing server
+    std::optional<base::TimePoint> unheld{};  // since when only the kubelet is awaited
   };
 
   State(base::Executor& c, base::Executor& io, Node n, KubeletList::Ask ask,
@@ -302,8 +303,7 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     const auto device = std::ranges::find(one.change.devices, id, &ChangedDevice::id);
     const auto part = one.allocators.find(id);
     if (device == one.change.devices.end() && part == one.allocators.end()) return true;
-    return share::FindAllocator(device == one.change.devices.end() ? part->second
-                                                                   : device->allocator)
+    return api::FindAllocator(device == one.change.devices.end() ? part->second : device->allocator)
         .counts_itself;
   }
 
@@ -313,36 +313,68 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     return found == desired->assignments.end() ? "" : found->second.allocator;
   }
 
-  StepResult AwaitUnused(const DeviceChange& change) const {
-    const auto of =
-        std::ranges::find(active, &change, [](const Active& one) { return &one.change; });
+  Active& ActiveOf(const DeviceChange& change) {
+    return *std::ranges::find(active, &change, [](const Active& one) { return &one.change; });
+  }
+
+  /// The leases on devices of a change, as what it waits for; empty: there are none.
+  std::string HeldBy(const Active& one) const {
     const auto ledger = node.ledger.Get();
-    const std::set<std::string> ids = Affected(*of);
-    for (const std::string& id : ids) {
+    for (const std::string& id : Affected(one)) {
       const std::string holders = share::HoldersOf(*ledger, id).text;
       if (holders.empty()) continue;
-      return (change.Has(id) ? "held by " : "its part " + id + " is held by ") + holders;
+      return (one.change.Has(id) ? "held by " : "its part " + id + " is held by ") + holders;
     }
-    for (const std::string& id : ids) {
-      if (!FromKubelet(*of, id) || kubelet.HasTakenNote(id)) continue;
+    return "";
+  }
+
+  /// Likewise that the kubelet may still allocate such a device.
+  std::string CountedBy(const Active& one) const {
+    for (const std::string& id : Affected(one)) {
+      if (!FromKubelet(one, id) || kubelet.HasTakenNote(id)) continue;
       return kubelet.problem().empty() ? "the kubelet still lists it as allocatable"
                                        : kubelet.problem();
     }
-    return std::string();
+    return "";
+  }
+
+  StepResult AwaitUnused(const DeviceChange& change) {
+    const Active& one = ActiveOf(change);
+    std::string waits = HeldBy(one);
+    return waits.empty() ? CountedBy(one) : waits;
+  }
+
+  StepResult AwaitHolders(const DeviceChange& change) {
+    Active& one = ActiveOf(change);
+    std::string waits = HeldBy(one);
+    if (!waits.empty()) {
+      one.unheld.reset();
+      return waits;
+    }
+    waits = CountedBy(one);
+    const base::TimePoint now = control.clock().Now();
+    if (!one.unheld) {
+      one.unheld = now;
+      WakeAfter(kReleasedWithin);
+    }
+    if (waits.empty() || now - *one.unheld < kReleasedWithin) return waits;
+    return base::Error(base::Code::kDeadlineExceeded,
+                       "the kubelet did not acknowledge its withdrawal within " +
+                           base::FormatDuration(kReleasedWithin) + " (" + waits +
+                           "): make sure that the kubelet runs, and restart it if it does");
   }
 
   StepResult AwaitUnserved(const DeviceChange& change) {
-    const auto of =
-        std::ranges::find(active, &change, [](const Active& one) { return &one.change; });
+    Active& one = ActiveOf(change);
     const auto servers = node.offers.Servers();
     const auto snapshot = node.inventory.published().Get();
-    const std::set<std::string> ids = Affected(*of);
+    const std::set<std::string> ids = Affected(one);
     std::string waits;
     for (const std::string& id : ids) {
       const auto server = servers->find(id);
       if (server == servers->end()) continue;
       const std::set<pid_t> now = PidsOn(*snapshot, id);
-      of->served.insert(now.begin(), now.end());
+      one.served.insert(now.begin(), now.end());
       waits = "the sharing server of " + server->second.set + " has not exited yet (" +
               std::to_string(server->second.clients) + " clients)";
     }
@@ -350,7 +382,7 @@ struct DeviceChanges::State : std::enable_shared_from_this<State> {
     // What the driver still listed when it was last asked would count as holders.
     for (const std::string& id : ids)
       for (const pid_t pid : PidsOn(*snapshot, id))
-        if (of->served.contains(pid))
+        if (one.served.contains(pid))
           return "a new reading of " + id + " is awaited, after its sharing server has exited";
     return std::string();
   }
@@ -423,10 +455,9 @@ const DeviceChange* DeviceChanges::OfKind(std::string_view kind, std::string_vie
 
 bool DeviceChanges::any() const { return !state_->active.empty(); }
 
-bool DeviceChanges::AnyAt(std::string_view kind, std::string_view step) const {
-  return std::ranges::any_of(state_->active, [&](const State::Active& one) {
-    return one.change.kind == kind && one.change.step == step;
-  });
+bool DeviceChanges::AnyAt(std::string_view step) const {
+  return std::ranges::any_of(state_->active,
+                             [&](const State::Active& one) { return one.change.step == step; });
 }
 
 bool DeviceChanges::AnyUsesDriver(const std::set<std::string>& but_of) const {
@@ -453,6 +484,10 @@ std::shared_ptr<const device::SharedDevices> DeviceChanges::Servers() const {
 
 StepResult DeviceChanges::AwaitUnused(const DeviceChange& change) const {
   return state_->AwaitUnused(change);
+}
+
+StepResult DeviceChanges::AwaitHolders(const DeviceChange& change) const {
+  return state_->AwaitHolders(change);
 }
 
 StepResult DeviceChanges::AwaitFree(const DeviceChange& change) const {

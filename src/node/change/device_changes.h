@@ -2,6 +2,7 @@
 // keeps a journal of those under way, so that a restarted agent continues where this one ended.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <set>
 #include <string>
@@ -17,6 +18,10 @@
 #include "node/share/turns.h"
 
 namespace penstock::node::change {
+
+/// How long the kubelet may take to acknowledge that devices were withdrawn, and their servers to
+/// exit: seconds are usual, and a kubelet that is restarted is back by then.
+inline constexpr base::Duration kReleasedWithin = std::chrono::minutes(2);
 
 /// On the control executor. From the first step of a change to its end, its devices (and their
 /// parts, if its kind includes them) are not offered, and no other change of them begins. A change
@@ -64,8 +69,8 @@ class DeviceChanges {
   /// Whether a change is under way.
   bool any() const;
 
-  /// Whether a change of this kind is at this step.
-  bool AnyAt(std::string_view kind, std::string_view step) const;
+  /// Whether a change is at the step of this name.
+  bool AnyAt(std::string_view step) const;
 
   /// Whether a change of other devices is at a step that uses the driver.
   bool AnyUsesDriver(const std::set<std::string>& but_of = {}) const;
@@ -84,6 +89,11 @@ class DeviceChanges {
   /// Waits until no lease holds the devices and the kubelet, where it had them, no longer counts
   /// them. Only for the change that a step was called with.
   StepResult AwaitUnused(const DeviceChange& change) const;
+
+  /// Likewise, for a step without a bound of its own: waits for holders as long as it takes. Fails
+  /// with kDeadlineExceeded once it has waited for nothing but the kubelet for kReleasedWithin;
+  /// the message says what to do.
+  StepResult AwaitHolders(const DeviceChange& change) const;
 
   /// Waits also until the devices have no sharing server: withdrawn devices need none, and one that
   /// has no clients ends.

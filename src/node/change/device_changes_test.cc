@@ -63,7 +63,7 @@ class DeviceChangesTest : public ::testing::Test {
  protected:
   DeviceChangesTest() {
     inventory::ReportHealthy(inventory_, inventory::AcmeDevices(2, 2), executor_.clock().Wall());
-    offers_.Configure({});
+    offers_.Configure({}, {});
   }
 
   void Start(std::vector<DeviceChange> remembered = {}) {
@@ -295,13 +295,16 @@ struct Machine {
   std::set<std::string> counted;    // by the kubelet
   std::set<std::string> resetting;  // the driver works on them
   bool reset_works = true;
+  bool reset_answers = true;                  // otherwise the call fails, whatever it did
   std::optional<std::string> assign_locally;  // the configuration says so of this device
   int resets = 0;
   bool mode_waits = false;  // for the driver to be loaded again
   int loads = 0;
   std::set<std::string> held;  // by local users, as an agent finds when it starts
   bool reset_while_held = false;
-  bool reported = false;  // to the user, as complete
+  bool reported = false;           // to the user, as complete
+  bool kubelet_is_silent = false;  // neither reads its list nor says what it counts
+  base::Duration step = 50ms;      // of time, where nothing is to be done
 
   /// The driver has done what it was asked for.
   void Complete() {
@@ -324,7 +327,11 @@ class Agent final : private device::Actions {
     EXPECT_TRUE(under_way.ok() && manual.ok());
     changes_.emplace(
         executor_, executor_, DeviceChanges::Node{inventory_, ledger_, offers_},
-        [this](auto done) { done(machine_.counted); }, machine.folder / "changes.json", *under_way);
+        [this](auto done) {
+          if (machine_.kubelet_is_silent) return done(base::Error(Code::kUnavailable, "no answer"));
+          done(machine_.counted);
+        },
+        machine.folder / "changes.json", *under_way);
     moves_.emplace(
         executor_, executor_, DeviceMoves::Node{inventory_, ledger_, offers_, *changes_},
         kAllocators, [](bool) {}, machine.folder / "doors.json", *manual);
@@ -354,14 +361,15 @@ class Agent final : private device::Actions {
       Check();
       return true;
     }
-    machine_.counted = UsableAt("kubelet");
+    if (!machine_.kubelet_is_silent) machine_.counted = UsableAt("kubelet");
     if (reset_done_) {
       machine_.Complete();
-      std::exchange(reset_done_, nullptr)(
-          machine_.reset_works ? base::Status{}
-                               : base::Error(Code::kFailedPrecondition, "the driver refuses"));
+      std::exchange(reset_done_,
+                    nullptr)(machine_.reset_works && machine_.reset_answers
+                                 ? base::Status{}
+                                 : base::Error(Code::kFailedPrecondition, "the driver refuses"));
     }
-    executor_.Advance(50ms);
+    executor_.Advance(machine_.step);
     for (int i = 0; i < 3; ++i) Look("G" + std::to_string(i));
     Check();
     const bool under_way = changes_->OfKind("move") != nullptr ||
@@ -373,8 +381,7 @@ class Agent final : private device::Actions {
   void Configure() {
     api::NodeConfig config;
     if (machine_.assign_locally) config.assignments = {{{*machine_.assign_locally}, "local"}};
-    moves_->Configure(config);
-    offers_.Configure(config);
+    offers_.Configure(config, moves_->Configure(config));
   }
   void Move(const std::string& device, const std::string& allocator) {
     moves_->Set(
@@ -483,6 +490,12 @@ void ExpectG1Moved(Machine&, Agent& agent) {
   EXPECT_THAT(agent.UsableAt("kubelet"), ElementsAre("G0", "G2"));
 }
 
+/// So that an attempt ends after two minutes, which pass in few steps.
+void SilenceKubelet(Machine& machine) {
+  machine.kubelet_is_silent = true;
+  machine.step = 10s;
+}
+
 /// Until the reset that is due was made, and the devices are past their probation.
 void LiveThroughReset(Machine& machine, Agent& agent) {
   // After a kill between journal and reset, the next attempt is due ten minutes later.
@@ -517,6 +530,24 @@ const ChangeCase kCases[] = {
        agent.Configure();
      },
      ExpectG1Moved},
+    {"AMoveByHandThatTheKubeletDoesNotAcknowledge", SilenceKubelet,
+     [](Machine&, Agent& agent) { agent.Move("G1", "local"); },
+     [](Machine& machine, Agent& agent) {
+       EXPECT_TRUE(IsNotMoved(machine, agent));
+       EXPECT_FALSE(machine.reported);
+     }},
+    {"AMoveByTheConfigurationThatTheKubeletDoesNotAcknowledge", SilenceKubelet,
+     [](Machine& machine, Agent& agent) {
+       machine.assign_locally = "1";
+       agent.Configure();
+     },
+     [](Machine& machine, Agent& agent) {
+       EXPECT_TRUE(IsNotMoved(machine, agent) || agent.UsableAt("local").contains("G1"))
+           << "it serves at one of the two";
+       machine.kubelet_is_silent = false;
+       agent.Live(11min);
+       ExpectG1Moved(machine, agent);
+     }},
     {"AReset", [](Machine& machine) { machine.broken = {"G0"}; }, [](Machine&, Agent&) {},
      [](Machine& machine, Agent& agent) {
        ExpectReset(machine, agent);
@@ -549,6 +580,20 @@ const ChangeCase kCases[] = {
        EXPECT_LE(machine.loads, 2);
        agent.Live(10s);
        EXPECT_THAT(agent.UsableAt("kubelet"), ElementsAre("G0", "G1", "G2"));
+     }},
+    {"AReloadThatWorksAlthoughItsCallFails",
+     [](Machine& machine) {
+       machine.mode_waits = true;
+       machine.reset_answers = false;
+     },
+     [](Machine&, Agent&) {},
+     [](Machine& machine, Agent& agent) {
+       if (machine.mode_waits) agent.Live(11min);
+       EXPECT_FALSE(machine.mode_waits);
+       agent.Live(10s);
+       EXPECT_THAT(agent.UsableAt("kubelet"), ElementsAre("G0", "G1", "G2"));
+       agent.Live(30min);
+       EXPECT_LE(machine.loads, 2) << "once, and once more after a kill";
      }},
     {"AReloadOfADriverWhoseDeviceIsHeldAfterTheKill",
      [](Machine& machine) { machine.mode_waits = true; }, [](Machine&, Agent&) {},

@@ -11,6 +11,7 @@
 #include "base/lifetime.h"
 #include "base/log.h"
 #include "node/change/manual_assignments.h"
+#include "node/change/pauses.h"
 #include "node/share/allocator.h"
 #include "node/share/describe.h"
 #include "os/kept_file.h"
@@ -22,10 +23,7 @@ using inventory::Entry;
 namespace {
 
 constexpr std::string_view kMove = "move";
-constexpr char kNone[] = "none";
-
-std::string NameOf(const std::string& allocator) { return allocator.empty() ? kNone : allocator; }
-std::string FromName(const std::string& name) { return name == kNone ? "" : name; }
+constexpr base::Duration kNextMove = std::chrono::minutes(10);
 
 }  // namespace
 
@@ -53,7 +51,7 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     // The parts of a device follow it.
     for (const inventory::Ancestor& whole : entry.ancestors)
       if (assigned == nullptr) assigned = AssignedManually(whole.device);
-    return assigned != nullptr ? FromName(*assigned) : allocator_of(entry);
+    return assigned != nullptr ? api::FromWord(*assigned) : allocator_of(entry);
   }
 
   const std::string* AssignedManually(const std::string& id) const {
@@ -69,12 +67,13 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     return found == at.end() ? "" : found->second;
   }
 
-  void Configure(const api::NodeConfig& config) {
+  const share::Moves& Configure(const api::NodeConfig& config) {
     allocator_of = share::AssignAllocators(config, enabled);
     configured = true;
+    unmoved.ForgetAll();  // tried again at once
     Meet(*node.inventory.published().Get());
-    Publish();
     Changed();
+    return published = MovesNow();
   }
 
   void Changed() {
@@ -105,24 +104,36 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     }
   }
 
-  /// Publishes every known device, also those that are where the configuration wants them: a
-  /// subscriber that learns of a new configuration before Due was called would otherwise offer a
-  /// device through its new allocator at once.
   void Publish() {
-    share::Moves moves = manual_moves();
-    for (const auto& [id, allocator] : at) moves[id].allocator = allocator;
-    for (const auto& [id, assignment] : manual)
-      if (!at.contains(id) && assignment.transfer) moves[id].allocator.clear();
+    share::Moves moves = MovesNow();
     if (moves == published) return;
     published = moves;
     node.offers.SetMoves(std::move(moves));
+  }
+
+  /// Every known device, also those that are where the configuration wants them: another
+  /// configuration would otherwise offer a device through its new allocator at once.
+  share::Moves MovesNow() const {
+    share::Moves moves = manual_moves();
+    for (const auto& [id, allocator] : at) {
+      share::Move& move = moves[id];
+      move.allocator = allocator;
+      if (const std::string why = WhyPaused(id); !why.empty())
+        move.reason = "it stays assigned to " + share::DescribeAllocator(allocator) +
+                      " and was to move to " + share::DescribeAllocator(DesiredAllocator(id)) +
+                      ": " + why + "; the move is tried again every " +
+                      base::FormatDuration(kNextMove);
+    }
+    for (const auto& [id, assignment] : manual)
+      if (!at.contains(id) && assignment.transfer) moves[id].allocator.clear();
+    return moves;
   }
 
   share::Moves manual_moves() const {
     share::Moves moves;
     for (const auto& [id, assignment] : manual)
       if (assignment.allocator)
-        moves[id] = {.allocator = FromName(*assignment.allocator), .with_parts = true};
+        moves[id] = {.allocator = api::FromWord(*assignment.allocator), .with_parts = true};
     return moves;
   }
 
@@ -147,14 +158,17 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
         std::exchange(facts_generation, inventory->facts_generation) != inventory->facts_generation;
     std::vector<DeviceChange> due;
     if (!configured) return due;
-    const bool reverted = RevertExpired(*inventory, *node.ledger.Get());
+    const bool reverted = RevertExpired(*node.ledger.Get());
     if (!std::exchange(changed, false) && !new_facts && !reverted) return due;
     Meet(*inventory);
     Publish();
     for (const Entry& entry : inventory->devices) {
       const std::string& id = entry.facts->id;
-      if (at.at(id) == DesiredAllocator(entry)) continue;
-      if (MoveOf(id) != nullptr) continue;
+      if (at.at(id) == DesiredAllocator(entry)) {
+        unmoved.Forget(id);
+        continue;
+      }
+      if (MoveOf(id) != nullptr || !WhyPaused(id).empty()) continue;
       due.push_back({.devices = {{.id = id, .allocator = at.at(id)}}});
       changed = true;  // if another change of the device is under way, the move begins after that
     }
@@ -164,22 +178,24 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
   StepResult Leave(const DeviceChange& change) const {
     base::Log(base::kInfo, "device withdrawn",
               {{"device", IdOf(change)},
-               {"from", NameOf(change.devices.front().allocator)},
-               {"to", NameOf(DesiredAllocator(IdOf(change)))}});
+               {"from", api::ToWord(change.devices.front().allocator)},
+               {"to", api::ToWord(DesiredAllocator(IdOf(change)))}});
     return std::string();
   }
 
-  /// A device that is to stay where it is was not offered elsewhere meanwhile.
+  /// A device that is to stay where it is was not offered elsewhere meanwhile. A holder may stay as
+  /// long as it likes: it is named, and a user's request can say how long it waits.
   StepResult Await(const DeviceChange& change) const {
     if (DesiredAllocator(IdOf(change)) == at.at(IdOf(change))) return std::string();
-    return node.changes.AwaitUnused(change);
+    return node.changes.AwaitHolders(change);
   }
 
   StepResult Arrive(const DeviceChange& change) {
     std::string& allocator = at.at(IdOf(change));
     const std::string to = DesiredAllocator(IdOf(change));
-    base::Log(base::kInfo, allocator == to ? "device keeps its allocator" : "device assigned",
-              {{"device", IdOf(change)}, {"from", NameOf(allocator)}, {"to", NameOf(to)}});
+    base::Log(
+        base::kInfo, allocator == to ? "device keeps its allocator" : "device assigned",
+        {{"device", IdOf(change)}, {"from", api::ToWord(allocator)}, {"to", api::ToWord(to)}});
     allocator = to;
     Publish();
     return std::string();
@@ -187,6 +203,8 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
 
   void Ended(const DeviceChange& change, const base::Status& result) override {
     const std::string id = IdOf(change);
+    if (!result.ok() && result.error().code() == Code::kDeadlineExceeded)
+      return Stay(id, result.error().message());
     if (!result.ok()) {
       base::Log(base::kWarn, "device not moved",
                 {{"device", id}, {"why", result.error().message()}});
@@ -196,6 +214,40 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
       Publish();
     }
     EndTransfer(id);
+  }
+
+  /// The kubelet has not let the device go, which belongs to its former allocator as before. That
+  /// ends a user's request; what the configuration wants is tried again later.
+  void Stay(const std::string& id, const std::string& why) {
+    const std::string sentence = DescribeDevice(id) + " stays assigned to " +
+                                 share::DescribeAllocator(at.at(id)) + ": " + why;
+    base::Log(base::kWarn, "device not moved", {{"device", id}, {"why", sentence}});
+    requests.GaveUp(id, Error(Code::kDeadlineExceeded, sentence));
+    const auto found = manual.find(id);
+    if (found != manual.end() && found->second.transfer) {
+      found->second.allocator = found->second.transfer->back;
+      EndTransfer(id);
+    }
+    if (DesiredAllocator(id) != at.at(id)) {
+      control.PostAfter(unmoved.Add(id, why, control.clock().Now()),
+                        base::IfAlive(this, &State::Changed));
+      // The next agent, too, must ask the kubelet first.
+      manual[id].transfer = ManualAssignment::Transfer{.from = at.at(id)};
+      writer.Keep(EncodeManualAssignments(manual));
+    }
+    Publish();
+    Changed();
+  }
+
+  std::string DescribeDevice(const std::string& id) const {
+    const auto inventory = node.inventory.published().Get();
+    const Entry* entry = inventory->Find(id);
+    return entry != nullptr ? share::Describe(*entry->facts) : id;
+  }
+
+  /// Why a device is not moved again yet; empty: it can be.
+  std::string WhyPaused(const std::string& id) const {
+    return unmoved.Why(id, control.clock().Now());
   }
 
   void EndTransfer(const std::string& id) {
@@ -233,7 +285,7 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
   }
 
   /// Returns whether one was.
-  bool RevertExpired(const inventory::Snapshot& inventory, const ledger::Snapshot& ledger) {
+  bool RevertExpired(const ledger::Snapshot& ledger) {
     const base::TimePoint now = control.clock().Now();
     bool any = false;
     for (auto& [id, assignment] : manual) {
@@ -243,10 +295,9 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
           deadline->second > now)
         continue;
       const std::string holders = share::HoldersOf(ledger, id).text;
-      if (holders.empty()) continue;  // the kubelet's acknowledgement is missing, but will come
-      const auto* entry = inventory.Find(id);
-      const std::string sentence = (entry != nullptr ? share::Describe(*entry->facts) : id) +
-                                   " is still held by " + holders + " and stays assigned to " +
+      if (holders.empty()) continue;  // the kubelet acknowledges that soon, or Stay ends the move
+      const std::string sentence = DescribeDevice(id) + " is still held by " + holders +
+                                   " and stays assigned to " +
                                    share::DescribeAllocator(allocator->second);
       base::Log(base::kWarn, "device not released in time", {{"device", id}, {"why", sentence}});
       assignment.allocator = assignment.transfer->back;
@@ -267,7 +318,7 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
   Result<std::vector<const Entry*>> FindDevices(const MoveRequest& request,
                                                 const inventory::Snapshot& inventory) const {
     const std::string allocator = request.allocator;
-    if (!share::FindAllocator(allocator).name.empty() && !enabled.contains(allocator))
+    if (!api::FindAllocator(allocator).name.empty() && !enabled.contains(allocator))
       return Error(Code::kFailedPrecondition,
                    share::DescribeAllocator(allocator) +
                        " cannot get devices: the allocator is closed (see "
@@ -285,30 +336,31 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     return named;
   }
 
-  /// What would be done with a device: "unchanged" or "would-move", with its holders. `all`: the
+  /// What would be done with a device: kUnchanged or kWouldMove, with its holders. `all`: the
   /// devices of the request, which lose what they were assigned before.
   DeviceMove PlanMove(const MoveRequest& request, const Entry& entry,
                       const std::vector<const Entry*>& all, const ledger::Snapshot& ledger) const {
     const device::Facts& facts = *entry.facts;
     const auto known = at.find(facts.id);
     const std::string from = known == at.end() ? DesiredAllocator(entry) : known->second;
-    std::string to = FromName(request.allocator);
-    if (request.allocator == "default") {
+    std::string to = api::FromWord(request.allocator);
+    if (request.allocator == api::kConfiguredAllocator) {
       const std::string* assigned = nullptr;
       for (const inventory::Ancestor& whole : entry.ancestors)
         if (assigned == nullptr && std::ranges::none_of(all, [&](const Entry* one) {
               return one->facts->id == whole.device;
             }))
           assigned = AssignedManually(whole.device);
-      to = assigned != nullptr ? FromName(*assigned) : allocator_of(entry);
+      to = assigned != nullptr ? api::FromWord(*assigned) : allocator_of(entry);
     }
-    DeviceMove move{facts.id,
-                    facts.index,
-                    NameOf(from),
-                    NameOf(to),
-                    from == to && MoveOf(facts.id) == nullptr ? "unchanged" : "would-move",
-                    ""};
-    if (move.state == "unchanged") return move;
+    DeviceMove move{
+        facts.id,
+        facts.index,
+        api::ToWord(from),
+        api::ToWord(to),
+        from == to && MoveOf(facts.id) == nullptr ? MoveState::kUnchanged : MoveState::kWouldMove,
+        ""};
+    if (move.state == MoveState::kUnchanged) return move;
     if (const std::string holders = share::HoldersOf(ledger, facts.id).text; !holders.empty())
       move.reason = "held by " + holders;
     return move;
@@ -357,8 +409,10 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     for (std::size_t i = 0; i < intended.size(); ++i)
       i < named ? SetManual(intended[i], request.allocator, until)
                 : SetPartMoving(intended[i], until);
-    if (until)
-      for (const DeviceMove& move : intended) SetDeadline(move.device, *request.wait);
+    for (const DeviceMove& move : intended) {
+      unmoved.Forget(move.device);  // tried at once
+      if (until) SetDeadline(move.device, *request.wait);
+    }
     writer.Keep(EncodeManualAssignments(manual));
     Notify(requests.Begin(intended, std::move(progress), std::move(done)));
     Changed();
@@ -370,11 +424,12 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
     ManualAssignment& assignment = found->second;
     const std::optional<std::string> back =
         assignment.transfer ? assignment.transfer->back : assignment.allocator;
-    assignment.allocator = allocator == "default" ? std::nullopt : std::optional(allocator);
+    assignment.allocator =
+        allocator == api::kConfiguredAllocator ? std::nullopt : std::optional(allocator);
     assignment.transfer.reset();
-    if (move.state != "unchanged")
-      assignment.transfer =
-          ManualAssignment::Transfer{.from = FromName(move.from), .back = back, .until = until};
+    if (move.state != MoveState::kUnchanged)
+      assignment.transfer = ManualAssignment::Transfer{
+          .from = api::FromWord(move.from), .back = back, .until = until};
     if (!assignment.allocator && !assignment.transfer) manual.erase(found);
   }
 
@@ -382,23 +437,24 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
   /// deadline is assigned by itself to where it is.
   void SetPartMoving(const DeviceMove& move, std::optional<base::WallTime> until) {
     manual.erase(move.device);
-    if (move.state != "unchanged")
+    if (move.state != MoveState::kUnchanged)
       manual[move.device].transfer = ManualAssignment::Transfer{
-          .from = FromName(move.from), .back = move.from, .until = until};
+          .from = api::FromWord(move.from), .back = move.from, .until = until};
   }
 
   DeviceMove MoveNow(const DeviceMove& before, const inventory::Snapshot& inventory) const {
     DeviceMove now = before;
-    if (before.state == "unchanged") return now;
+    if (before.state == MoveState::kUnchanged) return now;
     now.reason.clear();
     const auto allocator = at.find(before.device);
     if (allocator == at.end()) {  // it is gone: GaveUp has added the error to the answer
-      now.state = "unchanged";
+      now.state = MoveState::kUnchanged;
       return now;
     }
     const DeviceChange* move = MoveOf(before.device);
-    if (move != nullptr || allocator->second != DesiredAllocator(before.device)) {
-      now.state = "waiting";
+    if (move != nullptr || (allocator->second != DesiredAllocator(before.device) &&
+                            WhyPaused(before.device).empty())) {
+      now.state = MoveState::kWaiting;
       const DeviceChange* other = node.changes.Of(before.device);
       if (move != nullptr)
         now.reason = move->waits_for;
@@ -406,8 +462,10 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
         now.reason = "another change of it (" + other->kind + ") to end";
       return now;
     }
-    now.to = NameOf(allocator->second);
-    now.state = now.to == now.from ? "unchanged" : now.to == kNone ? "acknowledged" : "offered";
+    now.to = api::ToWord(allocator->second);
+    now.state = now.to == now.from            ? MoveState::kUnchanged
+                : now.to == api::kNoAllocator ? MoveState::kAcknowledged
+                                              : MoveState::kOffered;
     if (const auto* entry = inventory.Find(before.device)) now.reason = entry->withheld;
     return now;
   }
@@ -435,11 +493,12 @@ struct DeviceMoves::State : ChangeKind, std::enable_shared_from_this<State> {
   share::AllocatorOf allocator_of;
   const std::vector<ChangeStep> moving;
   std::map<std::string, base::TimePoint>
-      deadlines;  // of moving devices that have a deadline in `manual`
+      deadlines;                 // of moving devices that have a deadline in `manual`
+  Pauses unmoved{kNextMove, 0};  // devices that the kubelet has not let go
   bool configured = false, changed = false, awaiting = false;
   std::map<std::string, std::string>
       at;  // device → the allocator it belongs to; while it moves, the one that it leaves
-  share::Moves published;
+  share::Moves published;  // to the offers
   MoveRequests requests;
   MoveRequests::Notifications unreported;
   std::uint64_t facts_generation = 0;
@@ -456,7 +515,9 @@ DeviceMoves::DeviceMoves(base::Executor& control, base::Executor& io, Node node,
 
 DeviceMoves::~DeviceMoves() { state_->writer.OnWrite(nullptr); }
 
-void DeviceMoves::Configure(const api::NodeConfig& config) { state_->Configure(config); }
+share::Moves DeviceMoves::Configure(const api::NodeConfig& config) {
+  return state_->Configure(config);
+}
 
 void DeviceMoves::Set(const MoveRequest& request, Progress progress, Done done) {
   state_->Set(request, std::move(progress), std::move(done));

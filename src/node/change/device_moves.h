@@ -22,8 +22,8 @@ namespace penstock::node::change {
 
 /// A request to move devices to another allocator.
 struct MoveRequest {
-  std::vector<std::string> devices;  ///< ids or indices
-  std::string allocator;  ///< "kubelet", "local", "none", "default": what the configuration assigns
+  std::vector<std::string> devices;    ///< ids or indices
+  std::string allocator;               ///< of api::AllocatorWords, or "default"
   std::optional<base::Duration> wait;  ///< how long to wait for holders; nothing: a device that is
                                        ///< held is refused
   bool dry_run = false;                ///< only answer what would be done
@@ -31,9 +31,11 @@ struct MoveRequest {
 
 /// Runs on the control executor. A device belongs to one allocator at a time: a device that the
 /// configuration or a manual assignment gives to another allocator is not offered until no lease
-/// holds it and the kubelet no longer counts it. Reports this to Offers with SetMoves, for every
-/// device that it knows, so that a new configuration alone moves no device. Manual assignments, and
-/// manual moves in progress, are kept in a file.
+/// holds it and the kubelet no longer counts it. It is offered by its former allocator again where
+/// nothing but the kubelet's acknowledgement was missing for kReleasedWithin: a request of a user
+/// has failed then, and what the configuration wants is tried again every ten minutes. Reports this
+/// to Offers with SetMoves, for every device that it knows, so that a new configuration alone moves
+/// no device. Manual assignments, and manual moves in progress, are kept in a file.
 class DeviceMoves {
  public:
   /// The parts of the node that this uses. All must outlive it.
@@ -52,8 +54,8 @@ class DeviceMoves {
               const std::string& path, ManualAssignments remembered);
   ~DeviceMoves();
 
-  /// Takes a new configuration. Call it before Offers::Configure.
-  void Configure(const api::NodeConfig& config);
+  /// Takes a new configuration. Returns what Offers::Configure takes with it.
+  [[nodiscard]] share::Moves Configure(const api::NodeConfig& config);
 
   /// Moves devices, with their parts, at a user's request. `progress` is called for each change of
   /// each device and `done` once, at the end; `done` may be called before this returns. Neither is
@@ -61,8 +63,9 @@ class DeviceMoves {
   /// Errors that change nothing: kNotFound, kFailedPrecondition (the allocator is disabled, or a
   /// device is held and the request does not wait), kInvalidArgument. Later errors:
   /// kDeadlineExceeded where devices returned to their former allocator because they were still
-  /// held after the request's wait; kCancelled where another request took over one of them;
-  /// kAborted or kNotFound where a device was replaced or is no longer there.
+  /// held after the request's wait, or the kubelet did not let them go; kCancelled where another
+  /// request took over one of them; kAborted or kNotFound where a device was replaced or is no
+  /// longer there.
   using Progress = MoveRequests::Progress;
   using Done = MoveRequests::Done;
   void Set(const MoveRequest& request, Progress progress, Done done);

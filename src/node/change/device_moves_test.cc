@@ -87,8 +87,7 @@ class DeviceMovesTest : public testing::Test {
   }
 
   void Configure(const api::NodeConfig& config) {
-    moves_->Configure(config);
-    offers_->Configure(config);
+    offers_->Configure(config, moves_->Configure(config));
     executor_.RunUntilIdle();
   }
 
@@ -105,7 +104,8 @@ class DeviceMovesTest : public testing::Test {
     moves_->Set(
         request,
         [this](const DeviceMove& move) {
-          reported_.push_back(move.device + " " + move.state + " " + move.reason);
+          reported_.push_back(move.device + " " + std::string(ToString(move.state)) + " " +
+                              move.reason);
         },
         [this](const auto& answer) { answer_ = answer; });
     executor_.RunUntilIdle();
@@ -235,8 +235,9 @@ TEST_F(DeviceMovesTest, AMoveByHandReportsEachStepAndIsAnswered) {
   executor_.Advance(1s);
   EXPECT_THAT(At("local"), ElementsAre("G0", "G2"));
   ASSERT_TRUE(answer_ && answer_->ok());
-  EXPECT_THAT(**answer_, ElementsAre(DeviceMove{"G0", 0, "kubelet", "local", "offered", ""},
-                                     DeviceMove{"G2", 2, "kubelet", "local", "offered", ""}));
+  EXPECT_THAT(**answer_,
+              ElementsAre(DeviceMove{"G0", 0, "kubelet", "local", MoveState::kOffered, ""},
+                          DeviceMove{"G2", 2, "kubelet", "local", MoveState::kOffered, ""}));
   EXPECT_THAT(reported_,
               ElementsAre("G0 waiting the kubelet still lists it as allocatable",
                           "G2 waiting the kubelet still lists it as allocatable",
@@ -248,12 +249,12 @@ TEST_F(DeviceMovesTest, ToNoAllocatorAndBackToTheConfiguration) {
   Set({{"1"}, "none"});
   executor_.Advance(1s);
   ASSERT_TRUE(answer_ && answer_->ok());
-  EXPECT_EQ((*answer_)->at(0).state, "acknowledged");
+  EXPECT_EQ((*answer_)->at(0).state, MoveState::kAcknowledged);
   EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
   Set({{"1"}, "none"});
-  EXPECT_EQ((*answer_)->at(0).state, "unchanged");
+  EXPECT_EQ((*answer_)->at(0).state, MoveState::kUnchanged);
   Set({{"1"}, "default"});
-  EXPECT_EQ((*answer_)->at(0), (DeviceMove{"G1", 1, "none", "kubelet", "offered", ""}));
+  EXPECT_EQ((*answer_)->at(0), (DeviceMove{"G1", 1, "none", "kubelet", MoveState::kOffered, ""}));
   EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
   EXPECT_TRUE(moves_->manual().empty());
 }
@@ -274,11 +275,12 @@ TEST_F(DeviceMovesTest, ADryRunSaysWhatWouldBeAndChangesNothing) {
   Hold("G1");
   Set({{"0", "1"}, "local", std::nullopt, true});
   ASSERT_TRUE(answer_ && answer_->ok());
-  EXPECT_THAT(**answer_, ElementsAre(DeviceMove{"G0", 0, "kubelet", "local", "would-move", ""},
-                                     DeviceMove{"G1", 1, "kubelet", "local", "would-move",
-                                                "held by pod ml/train"}));
+  EXPECT_THAT(**answer_,
+              ElementsAre(DeviceMove{"G0", 0, "kubelet", "local", MoveState::kWouldMove, ""},
+                          DeviceMove{"G1", 1, "kubelet", "local", MoveState::kWouldMove,
+                                     "held by pod ml/train"}));
   Set({{"2"}, "kubelet", std::nullopt, true});
-  EXPECT_EQ((*answer_)->at(0).state, "unchanged");
+  EXPECT_EQ((*answer_)->at(0).state, MoveState::kUnchanged);
   EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
 }
 
@@ -339,7 +341,7 @@ TEST_F(DeviceMovesTest, TheLastWordAboutADeviceCounts) {
   ASSERT_TRUE(answer_ && !answer_->ok());
   EXPECT_EQ(answer_->error().code(), Code::kCancelled);
   ASSERT_TRUE(second && second->ok());
-  EXPECT_EQ((*second)->at(0).state, "unchanged");
+  EXPECT_EQ((*second)->at(0).state, MoveState::kUnchanged);
   EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
 }
 
@@ -351,6 +353,126 @@ TEST_F(DeviceMovesTest, AKubeletThatDoesNotAnswerIsNamedAndAskedAgain) {
   silent_ = false;
   executor_.Advance(1s);
   EXPECT_THAT(At("local"), ElementsAre("G1"));
+}
+
+constexpr char kNotAcknowledged[] =
+    "the kubelet did not acknowledge its withdrawal within 2m (the kubelet still lists it as "
+    "allocatable): make sure that the kubelet runs, and restart it if it does";
+
+TEST_F(DeviceMovesTest, WhatTheKubeletDoesNotLetGoServesOnAndIsTriedAgainAsTheConfigurationSays) {
+  counts_ = {"G0", "G1", "G2"};
+  Configure(Assign({"1"}, "local"));
+  executor_.Advance(119s);
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    executor_.Advance(1s);
+    EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+    EXPECT_EQ(Reason("G1"),
+              std::string("it stays assigned to the kubelet and was to move to local users: ") +
+                  kNotAcknowledged + "; the move is tried again every 10m");
+    executor_.Advance(10min - 1s);
+    EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2")) << "for ten minutes";
+    executor_.Advance(1s);
+    EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
+    EXPECT_EQ(Reason("G1"),
+              "being moved to local users: the kubelet still lists it as allocatable");
+    executor_.Advance(2min - 1s);
+  }
+  counts_ = {"G0", "G2"};
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G1"));
+  EXPECT_EQ(Reason("G1"), "");
+}
+
+TEST_F(DeviceMovesTest, WhatTheKubeletDoesNotLetGoIsTheKubeletsForTheNextAgentToo) {
+  counts_ = {"G0", "G1", "G2"};
+  Configure(Assign({"1"}, "local"));
+  for (int i = 0; i < 2; ++i) {
+    executor_.Advance(3min);
+    ASSERT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+    Start(Assign({"1"}, "local"));
+    EXPECT_THAT(At("local"), IsEmpty());
+    EXPECT_EQ(Reason("G1"),
+              "being moved to local users: the kubelet still lists it as allocatable");
+    EXPECT_TRUE(moves_->manual().empty());
+  }
+  counts_ = {"G0", "G2"};
+  executor_.Advance(1min);
+  EXPECT_THAT(At("local"), ElementsAre("G1"));
+  Start({});
+  EXPECT_THAT(At("local"), IsEmpty());
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+}
+
+TEST_F(DeviceMovesTest, AConfigurationThatChangesItsMindOrComesAgainDoesNotWait) {
+  counts_ = {"G0", "G1", "G2"};
+  Configure(Assign({"1"}, "local"));
+  executor_.Advance(3min);
+  ASSERT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+  Configure({});
+  EXPECT_EQ(Reason("G1"), "");
+  executor_.Advance(1h);
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+  Configure(Assign({"1"}, "local"));
+  executor_.Advance(3min);
+  ASSERT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+  counts_ = {"G0", "G2"};
+  Configure(Assign({"1"}, "local"));
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G1"));
+}
+
+TEST_F(DeviceMovesTest, ARequestFailsForADeviceThatTheKubeletDoesNotLetGo) {
+  counts_ = {"G0", "G1", "G2"};
+  for (const auto& wait : {std::optional<base::Duration>(), std::optional<base::Duration>(1h)}) {
+    Set({{"1"}, "local", wait});
+    executor_.Advance(2min);
+    ASSERT_TRUE(answer_ && !answer_->ok());
+    EXPECT_EQ(answer_->error().code(), Code::kDeadlineExceeded);
+    EXPECT_EQ(answer_->error().message(),
+              std::string("GPU 1 (G1) stays assigned to the kubelet: ") + kNotAcknowledged);
+    EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+    EXPECT_EQ(Reason("G1"), "");
+    EXPECT_TRUE(moves_->manual().empty());
+  }
+  counts_.clear();
+  executor_.Advance(1h);
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2")) << "the answer was that it stays";
+  Set({{"1"}, "local"});
+  executor_.Advance(1s);
+  EXPECT_THAT(At("local"), ElementsAre("G1"));
+}
+
+TEST_F(DeviceMovesTest, ARequestDoesNotWaitForTheNextAttemptOfTheConfiguration) {
+  counts_ = {"G0", "G1", "G2"};
+  Configure(Assign({"1"}, "local"));
+  executor_.Advance(3min);
+  Set({{"1"}, "none"});
+  executor_.Advance(2min);
+  ASSERT_TRUE(answer_ && !answer_->ok());
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
+  EXPECT_THAT(Reason("G1"), HasSubstr("was to move to local users"));
+  counts_ = {"G0", "G2"};
+  Set({{"1"}, "default"});
+  executor_.Advance(1s);
+  ASSERT_TRUE(answer_ && answer_->ok());
+  EXPECT_THAT(At("local"), ElementsAre("G1"));
+}
+
+TEST_F(DeviceMovesTest, OnlyTheTimeWithoutAHolderCounts) {
+  counts_ = {"G0", "G1", "G2"};
+  Configure(Assign({"1"}, "local"));
+  for (int i = 0; i < 3; ++i) {
+    executor_.Advance(1min);
+    Hold("G1");  // an allocation that was under way
+    executor_.Advance(1h);
+    EXPECT_EQ(Reason("G1"), "being moved to local users: held by pod ml/train");
+    GiveBack("G1");
+  }
+  executor_.Advance(119s);
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G2"));
+  executor_.Advance(1s);
+  EXPECT_THAT(At("kubelet"), ElementsAre("G0", "G1", "G2"));
 }
 
 TEST_F(DeviceMovesTest, AnAgentRestartedKeepsWhatWasMovedByHand) {
@@ -509,7 +631,7 @@ TEST_F(MovesOfParts, AfterARestartPartsAreWithTheirDeviceFromTheBeginning) {
   DeviceMoves moves(
       executor_, executor_, DeviceMoves::Node{inventory, ledger_, offers, *changes}, open_,
       [](bool) {}, folder_ / "other-doors.json", *manual);
-  moves.Configure({});
+  offers.Configure({}, moves.Configure({}));
   std::vector<device::Facts> devices;
   for (const auto& entry : inventory_.published().Get()->devices) devices.push_back(*entry.facts);
   inventory::ReportHealthy(inventory, devices, executor_.clock().Wall());
@@ -530,7 +652,7 @@ TEST_F(MovesOfParts, DefaultOfAPartIsWhereItsDeviceIs) {
   EXPECT_EQ((*answer_)->at(0).to, "local");
   EXPECT_THAT(At("local"), ElementsAre("G1.0", "G1.1"));
   Set({{"G1.0"}, "default", std::nullopt, true});
-  EXPECT_EQ((*answer_)->at(0).state, "unchanged");
+  EXPECT_EQ((*answer_)->at(0).state, MoveState::kUnchanged);
 }
 
 TEST_F(MovesOfParts, ADeviceDoesNotWaitForAPartThatMoves) {
@@ -578,7 +700,7 @@ TEST(DeviceMovesAtTheStart, ADeviceThatIsMissingMovesOnWhenItAppears) {
          .transfer = ManualAssignment::Transfer{.from = "kubelet", .until = until}}}});
   share::Turns turns(executor, inventory, ledger, offers,
                      [&](const auto& now, const auto& before) { changes->Follow(now, before); });
-  moves.Configure({});
+  offers.Configure({}, moves.Configure({}));
   changes->Start();
   executor.Advance(1min);
   EXPECT_EQ(changes->OfKind("move"), nullptr);

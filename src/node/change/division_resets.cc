@@ -44,8 +44,7 @@ void DivisionResets::Next() {
   if (busy_ || waiting_.empty()) return;
   std::set<std::string> here;
   for (const Waiting& one : waiting_) here.insert(one.device.id);
-  if (!node_.changes.AnyAt("reset", "reset") && !node_.changes.AnyUsesDriver(here) &&
-      !IsAnyToCome(here)) {
+  if (!node_.changes.AnyAt("reset") && !node_.changes.AnyUsesDriver(here) && !IsAnyToCome(here)) {
     Batch batch = Take();
     Refuse(batch);
     return batch.empty() ? Next() : Begin(std::move(batch));
@@ -62,8 +61,9 @@ void DivisionResets::Next() {
 bool DivisionResets::IsAnyToCome(const std::set<std::string>& here) const {
   const auto snapshot = node_.inventory.published().Get();
   return std::ranges::any_of(snapshot->devices, [&](const Entry& entry) {
-    const DeviceChange* change = node_.changes.OfKind(kDivideKind, entry.facts->id);
-    return change != nullptr && !here.contains(entry.facts->id) && change->failure.empty() &&
+    const DeviceChange* change = node_.changes.On(entry.facts->id);
+    return change != nullptr && change->kind.starts_with(kDivideKind) &&
+           !here.contains(entry.facts->id) && change->failure.empty() &&
            IsBeforeDivision(*change) && RecordOf(*change).resets;
   });
 }

@@ -51,7 +51,7 @@ class DivisionResetsTest : public testing::DivisibleNode, public device::Actions
         driver_.devices[static_cast<std::size_t>(device.index)]->Reset();
     }
     resets_.push_back(ids);
-    executor_.PostAfter(1s, [blocked, done = std::move(done)] {
+    executor_.PostAfter(takes_, [blocked, done = std::move(done)] {
       done(blocked.empty()
                ? base::Status()
                : base::Error(base::Code::kFailedPrecondition, blocked + " is used by a display"));
@@ -72,6 +72,7 @@ class DivisionResetsTest : public testing::DivisibleNode, public device::Actions
   testing::DivisibleDevice second_{1}, third_{2};
   std::set<std::string> together_, blocked_, without_effect_, has_clients_;
   std::optional<base::Duration> wait_;
+  base::Duration takes_ = 1s;
   std::vector<std::string> resets_;
   std::string answer_;
   std::unique_ptr<Divisions> divisions_;
@@ -100,6 +101,18 @@ TEST_F(DivisionResetsTest, OneThatIsInUseDoesNotStopTheOthers) {
   executor_.Advance(10s);
   EXPECT_THAT(second_.Parts(), ElementsAre("1g at 0", "1g at 1"));
   EXPECT_EQ(divisions_->state().state, "success");
+}
+
+TEST_F(DivisionResetsTest, ResetsMayTakeAsLongAsTheyCan) {
+  takes_ = device::kLongestReset;
+  blocked_ = {"G1"};
+  Apply({0, 1});
+  executor_.Advance(device::kLongestReset + 1s);
+  EXPECT_THAT(backend_.Parts(), ElementsAre("1g at 0", "1g at 1"));
+  EXPECT_EQ(answer_, "pending") << "G1 is reset alone";
+  executor_.Advance(device::kLongestReset + 1s);
+  EXPECT_THAT(resets_, ElementsAre("G0G1", "G1"));
+  EXPECT_EQ(answer_, "ABORTED: 1: G1 is used by a display");
 }
 
 TEST_F(DivisionResetsTest, OneThatIsHeldIsNotWaitedFor) {

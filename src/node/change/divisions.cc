@@ -25,9 +25,6 @@ using inventory::Entry;
 namespace {
 
 constexpr char kByLabel[] = "label";  // LayoutRequest::source
-constexpr base::Duration kReleasedWithin = std::chrono::minutes(2);
-// With a reset, before which others are waited for.
-constexpr base::Duration kDividesWithin = std::chrono::minutes(15);
 constexpr base::Duration kDescribed = std::chrono::minutes(1);
 constexpr base::Duration kRefreshed = std::chrono::seconds(5);
 constexpr base::Duration kMostUnseen = std::chrono::minutes(20);

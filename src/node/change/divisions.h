@@ -41,8 +41,12 @@ struct LayoutRequest {
 /// For LayoutRequest::wait: as long as it takes, also if the layout cannot be applied now.
 inline constexpr base::Duration kStanding = std::chrono::hours(24 * 3650);
 
-inline constexpr std::string_view kDivideKind =
-    "divide";  ///< ChangeKind::name of the divisions of a vendor whose parts have profiles
+/// The longest that dividing a device takes: with a reset, and another that is waited for before.
+inline constexpr base::Duration kDividesWithin =
+    2 * device::kLongestReset + std::chrono::minutes(15);
+
+/// ChangeKind::name of the divisions of a vendor, before PartTerms::kept_as.
+inline constexpr std::string_view kDivideKind = "divide";
 
 /// On the control executor. Those of one vendor's devices: the layouts of vendors are independent
 /// of each other. A device is divided once: what other programs do to it afterwards stays

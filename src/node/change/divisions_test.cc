@@ -20,10 +20,15 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 using namespace std::chrono_literals;
 
+api::Layout LayoutOf(const std::string& name, bool partitioned,
+                     std::vector<api::LayoutParts> parts) {
+  return {name, {{.all_devices = true, .partitioned = partitioned, .parts = std::move(parts)}}};
+}
+
 class DivisionsTest : public testing::DivisibleNode, public device::Actions {
  protected:
   DivisionsTest() {
-    offers_.Configure({});
+    offers_.Configure({}, {});
     Describe();
   }
 
@@ -42,7 +47,7 @@ class DivisionsTest : public testing::DivisibleNode, public device::Actions {
   void ReloadDriver(std::function<void(base::Status)> done) override {
     ++reloads_;
     backend_.device.modes[0].current = backend_.device.modes[0].pending = "off";
-    done({});
+    done(reloaded_);
   }
 
   void Start(std::vector<DeviceChange> under_way = {}, AppliedLayout applied = {},
@@ -53,11 +58,6 @@ class DivisionsTest : public testing::DivisibleNode, public device::Actions {
         std::make_unique<Divisions>(executor_, executor_, NodeOfChanges(), VendorWith(this),
                                     folder_ / "layout.json", std::move(applied), boot);
     StartChanges();
-  }
-
-  static api::Layout LayoutOf(const std::string& name, bool partitioned,
-                              std::vector<api::LayoutParts> parts) {
-    return {name, {{.all_devices = true, .partitioned = partitioned, .parts = std::move(parts)}}};
   }
 
   /// The answer of a request: "done", "pending" or the error.
@@ -95,6 +95,7 @@ class DivisionsTest : public testing::DivisibleNode, public device::Actions {
   }
   bool together_ = false;
   int resets_ = 0, reloads_ = 0, asked_ = 0;
+  base::Status reloaded_;  // the answer to a reload
   std::string clients_ = "in use by a client";
   std::vector<std::shared_ptr<std::string>> answers_;
   std::unique_ptr<Divisions> divisions_;
@@ -227,7 +228,7 @@ TEST_F(DivisionsTest, ADeviceThatIsBeingMovedIsDividedAfterThat) {
   MakeChanges({});
   DeviceMoves moves(executor_, executor_, {inventory_, ledger_, offers_, *changes_},
                     {"kubelet", "local"}, [](bool) {}, folder_ / "doors.json", {});
-  moves.Configure({});
+  offers_.Configure({}, moves.Configure({}));
   divisions_ = std::make_unique<Divisions>(executor_, executor_, NodeOfChanges(), VendorWith(this),
                                            folder_ / "layout.json", AppliedLayout{}, "boot");
   StartChanges();
@@ -241,7 +242,7 @@ TEST_F(DivisionsTest, ADeviceThatIsBeingMovedIsDividedAfterThat) {
   EXPECT_THAT(Apply(LayoutOf("two", true, {{"1g", 2}})),
               HasSubstr("another change of it is under way: move"));
   EXPECT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}}), 1h), "pending");
-  executor_.Advance(5min);
+  executor_.Advance(1min);
   EXPECT_EQ(backend_.device.modes[0].current, "off");
   kubelet_is_stuck_ = false;
   executor_.Advance(2s);
@@ -266,10 +267,10 @@ TEST_F(DivisionsTest, ClientsOfAServerAreHolders) {
   ASSERT_EQ(Apply(LayoutOf("two", true, {{"1g", 2}})), "done");
   Serve({{"P1", {.set = "P1", .ready = true, .clients = 1, .servers = {77}}}});
   Use("P1", 78);
-  ledger_.SetOutside("P1", {{78, 1, "ann", "python"}});
+  ledger_.SetAttributed({.outside = {{"P1", {{78, 1, "ann", "python"}}}}});
   EXPECT_THAT(Apply(LayoutOf("large", true, {{"4g", 1}})), HasSubstr("held by a process of ann"));
   // A server with several devices: a client of one keeps it for all.
-  ledger_.SetOutside("P1", {});
+  ledger_.SetAttributed({});
   Serve({{"P1", {.set = "acme.com/1g", .ready = true, .clients = 1, .servers = {77}}},
          {"Q1", {.set = "acme.com/1g", .ready = true, .clients = 1, .servers = {77}}}});
   EXPECT_THAT(Apply(LayoutOf("large", true, {{"4g", 1}})),
@@ -363,8 +364,12 @@ TEST_F(DivisionsTest, AModeThatTakesEffectWhenTheDriverIsLoadedAgainIsRequestedA
   EXPECT_EQ(*answers_.back(), "done");
 }
 
+/// The argument: whether the program that loads the driver fails, although it is loaded.
+class ReloadedDivisions : public DivisionsTest, public ::testing::WithParamInterface<bool> {};
+
 // As where another device waits for it.
-TEST_F(DivisionsTest, WhatADriverLosesThatIsLoadedAgainIsDividedAgain) {
+TEST_P(ReloadedDivisions, WhatADriverLosesThatIsLoadedAgainIsDividedAgain) {
+  if (GetParam()) reloaded_ = base::Error(base::Code::kDeadlineExceeded, "modprobe was killed");
   dialect_.by_mode = true;
   divisions_.reset();
   MakeChanges({});
@@ -400,6 +405,10 @@ TEST_F(DivisionsTest, WhatADriverLosesThatIsLoadedAgainIsDividedAgain) {
   divisions_.reset();
   changes_.reset();
 }
+
+INSTANTIATE_TEST_SUITE_P(Answers, ReloadedDivisions, ::testing::Bool(), [](const auto& fails) {
+  return fails.param ? "TheCallFails" : "TheCallSucceeds";
+});
 
 TEST_F(DivisionsTest, PartsAreCreatedAtExactPlaces) {
   Start();
@@ -647,6 +656,131 @@ TEST(DivisionRecords, HaveThePlacesOfPartsWithinParts) {
             (std::vector<DesiredParts>{
                 {.profile = "2c.7g.40gb", .count = 2, .outer = device::Placement{0, 8}}}));
 }
+
+// A call of the driver takes effect, and then fails, as when its worker dies.
+
+/// From one division to another.
+struct Transition {
+  const char* name;
+  std::optional<api::Layout> before;  // nothing: a whole device
+  api::Layout wanted;
+  std::vector<std::string> parts;    // which that means
+  std::map<std::string, int> calls;  // that it takes
+  bool by_mode = false;              // the parts come with the mode
+  bool with_reset = false;           // the mode takes effect with one
+};
+
+const Transition kTransitions[] = {
+    {.name = "AWholeDevice",
+     .wanted = LayoutOf("three", true, {{"1g", 3}}),
+     .parts = {"1g at 0", "1g at 1", "1g at 2"},
+     .calls = {{"set-mode", 1}, {"create", 3}}},
+    {.name = "AWholeDeviceThatIsReset",
+     .wanted = LayoutOf("two", true, {{"1g", 2}}),
+     .parts = {"1g at 0", "1g at 1"},
+     .calls = {{"set-mode", 1}, {"create", 2}},
+     .with_reset = true},
+    {.name = "AWholeDeviceWhosePartsComeWithItsMode",
+     .wanted = {"on", {{.all_devices = true, .modes = {{"cut", "on"}}}}},
+     .calls = {{"set-mode", 1}},
+     .by_mode = true},
+    {.name = "PartsThatMakePlaceForOne",
+     .before = LayoutOf("three", true, {{"1g", 3}}),
+     .wanted = LayoutOf("large", true, {{"4g", 1}}),
+     .parts = {"4g at 0"},
+     .calls = {{"destroy", 3}, {"create", 1}}},
+    {.name = "PartsOfWhichSomeStay",
+     .before = LayoutOf("two", true, {{"1g", 2}}),
+     .wanted = LayoutOf("exact", true,
+                        {{"1g", 1, api::LayoutPlace{1, 1}},
+                         {"1g", 1, api::LayoutPlace{2, 1}},
+                         {"1g", 1, api::LayoutPlace{3, 1}}}),
+     .parts = {"1g at 1", "1g at 2", "1g at 3"},
+     .calls = {{"destroy", 1}, {"create", 2}}},
+    {.name = "ADeviceThatBecomesWhole",
+     .before = LayoutOf("two", true, {{"1g", 2}}),
+     .wanted = LayoutOf("whole", false, {}),
+     .calls = {{"destroy", 2}, {"set-mode", 1}}},
+};
+
+/// A call of a transition that fails after its effect, by the calls before it: the next three fail
+/// so, too, if `again`.
+struct LateFailure {
+  Transition transition;
+  std::string call;
+  int before;
+  bool again;
+  Code code;
+};
+void PrintTo(const LateFailure& one, std::ostream* stream) { *stream << one.transition.name; }
+
+std::vector<LateFailure> LateFailures() {
+  std::vector<LateFailure> all;
+  for (const Transition& transition : kTransitions)
+    for (const auto& [call, count] : transition.calls)
+      for (int before = 0; before < count; ++before)
+        for (const bool again : {false, true})
+          for (const Code code : {Code::kUnavailable, Code::kUnknown})
+            all.push_back({transition, call, before, again, code});
+  return all;
+}
+
+std::string NameOfLateFailure(const ::testing::TestParamInfo<LateFailure>& info) {
+  const LateFailure& one = info.param;
+  std::string name = one.transition.name + ("_" + one.call) + std::to_string(one.before + 1) +
+                     (one.again ? "AndMore" : "") +
+                     (one.code == Code::kUnknown ? "Refused" : "Unanswered");
+  std::erase(name, '-');
+  return name;
+}
+
+class LateFailuresOfCalls : public DivisionsTest,
+                            public ::testing::WithParamInterface<LateFailure> {
+ protected:
+  /// All that is there is offered, and nothing else.
+  void ExpectAllOffered() {
+    std::set<std::string> there;
+    for (const Facts& part : backend_.parts) there.insert(part.id);
+    if (there.empty()) there.insert(backend_.device.id);
+    EXPECT_EQ(testing::UsableDevices(offers_), there);
+  }
+};
+
+TEST_P(LateFailuresOfCalls, EndInTheWantedDivision) {
+  const LateFailure& late = GetParam();
+  dialect_.by_mode = late.transition.by_mode;
+  if (late.transition.with_reset) backend_.device.modes[0].effect = device::ModeEffect::kAfterReset;
+  Describe();
+  Start();
+  if (late.transition.before) { ASSERT_EQ(Apply(*late.transition.before), "done"); }
+  const std::vector<std::string> before = backend_.Parts();
+  std::deque<bool>& fails = backend_.fails_after[late.call];
+  fails.assign(static_cast<std::size_t>(late.before), false);
+  fails.insert(fails.end(), late.again ? 4 : 1, true);
+  backend_.late_failure = late.code;
+
+  EXPECT_THAT(Apply(late.transition.wanted), HasSubstr("the worker closed its sockets"));
+  EXPECT_EQ(divisions_->state().state, "failed");
+  EXPECT_THAT(divisions_->state().reason, HasSubstr("the worker closed its sockets"));
+  if (!late.again) {
+    EXPECT_THAT(backend_.Parts(), ::testing::UnorderedElementsAreArray(before)) << "as before";
+    ExpectAllOffered();
+  }
+  for (int i = 0; i < 20; ++i) {
+    executor_.Advance(1min);
+    Wake();
+  }
+  EXPECT_THAT(fails, IsEmpty()) << "such calls were made";
+  EXPECT_EQ(divisions_->state().state, "success");
+  EXPECT_THAT(backend_.Parts(), ::testing::UnorderedElementsAreArray(late.transition.parts));
+  const device::Mode& mode = backend_.device.modes[0];
+  EXPECT_EQ(mode.current, late.transition.wanted.name == "whole" ? "off" : "on");
+  EXPECT_EQ(mode.pending, mode.current);
+  ExpectAllOffered();
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, LateFailuresOfCalls, ::testing::ValuesIn(LateFailures()),
+                         NameOfLateFailure);
 
 // Programs of the cluster that hold the device.
 

@@ -13,13 +13,13 @@ using inventory::Entry;
 
 namespace {
 
-constexpr base::Duration kKubeletTakesNoteOfReload = std::chrono::minutes(2);
 constexpr base::Duration kReadAfterReload = std::chrono::minutes(2);
 constexpr base::Duration kNextReload = std::chrono::minutes(10);
 constexpr int kMostReloadDoublings = 7;
 constexpr base::Duration kNextWithdrawal = std::chrono::minutes(1);
 constexpr int kMostWithdrawalDoublings = 5;
-constexpr base::Duration kMostReload = std::chrono::hours(2);
+// The driver is released first.
+constexpr base::Duration kMostReload = device::kLongestReload + std::chrono::minutes(5);
 
 }  // namespace
 
@@ -35,7 +35,7 @@ DriverReloads::DriverReloads(base::Executor& control, inventory::Inventory& inve
       steps_({DeviceChanges::Withdraw(),
               {.name = "await release",
                .take = [this](const DeviceChange& change) { return AwaitUnused(change); },
-               .most = kKubeletTakesNoteOfReload},
+               .most = kReleasedWithin},
               {.name = "reload driver",
                .take = [this](const DeviceChange& change) { return Reload(change); },
                .most = kMostReload,

@@ -1,6 +1,5 @@
 // Tests divisions and parts on demand of an agent that is killed at every point of them; moves,
 // resets and reloads: device_changes_test.cc.
-#include <deque>
 #include <filesystem>
 #include <fstream>
 
@@ -11,7 +10,7 @@
 #include "device/testing/acme.h"
 #include "node/change/divisions.h"
 #include "node/change/parts_on_demand.h"
-#include "node/change/testing/divisible_device.h"
+#include "node/change/testing/slow_driver.h"
 #include "node/change/testing/usable_devices.h"
 #include "node/inventory/testing/acme_inventory.h"
 #include "node/share/offers.h"
@@ -30,7 +29,7 @@ using ::testing::IsEmpty;
 struct Hardware {
   os::TemporaryFolder folder;
   testing::DivisibleDevice device;
-  std::deque<std::function<void()>> asked;
+  testing::SlowDriver::Asked asked;
   std::set<std::string> held;
   std::set<std::string> counted;  // by the kubelet
   bool on_demand = false;         // the device is set aside for parts on demand
@@ -43,48 +42,26 @@ struct Hardware {
                         {.profile = "1g", .placement = {{start, 1}}, .within = {}, .outer = {}},
                         [](const auto&) {});
   }
+  /// Likewise, into an outer part and two parts in it: P1, P2 and P3.
+  void DivideWithin() {
+    Divide({});
+    const auto created = [](const auto&) {};
+    device.AllowPartsWithin();
+    device.CreatePart("0", {.profile = "2g", .placement = {{0, 2}}, .within = {}, .outer = true},
+                      created);
+    for (const int start : {0, 1})
+      device.CreatePart(
+          "0", {.profile = "1c", .placement = {{start, 1}}, .within = "P1", .outer = false},
+          created);
+  }
   std::string Mode() const { return device.device.modes[0].current; }
-};
-
-/// Its driver in the process of a worker: a call has its effect a callback later, and its answer
-/// comes another one later.
-class SlowDriver final : public testing::DivisibleDevices {
- public:
-  SlowDriver(Hardware& hardware, base::Executor& executor)
-      : DivisibleDevices({&hardware.device}), hardware_(hardware), executor_(executor) {
-    hardware.device.before_change = [&hardware](const std::string& id) {
-      EXPECT_FALSE(hardware.counted.contains(id)) << "the kubelet may allocate " << id;
-    };
+  /// For holders, wherever they lie.
+  std::set<std::string> Parts() const {
+    std::set<std::string> ids;
+    for (const device::Facts& part : device.parts)
+      if (part.withheld.empty()) ids.insert(part.id);
+    return ids;
   }
-
-  void SetMode(const std::string& address, const std::string& mode, const std::string& value,
-               Done<std::string> done) override {
-    Ask([=, &device = hardware_.device](auto did) { device.SetMode(address, mode, value, did); },
-        done);
-  }
-  void CreatePart(const std::string& address, const device::NewPart& part,
-                  Done<std::string> done) override {
-    Ask([=, &device = hardware_.device](auto did) { device.CreatePart(address, part, did); }, done);
-  }
-  void DestroyPart(const std::string& address, Done<std::string> done) override {
-    Ask([=, &device = hardware_.device](auto did) { device.DestroyPart(address, did); }, done);
-  }
-
- private:
-  void Ask(std::function<void(Done<std::string>)> call, Done<std::string> done) {
-    auto result = std::make_shared<std::optional<base::Result<std::string>>>();
-    hardware_.asked.emplace_back([call = std::move(call), result] {
-      call([result](base::Result<std::string> answer) { *result = std::move(answer); });
-    });
-    executor_.Post([this, result, done = std::move(done)] {
-      hardware_.asked.front()();
-      hardware_.asked.pop_front();
-      executor_.Post([result, done] { done(**result); });
-    });
-  }
-
-  Hardware& hardware_;
-  base::Executor& executor_;
 };
 
 ledger::Lease LeaseOfPart(const std::string& part) {
@@ -99,7 +76,10 @@ class DividingAgent final : private device::Actions {
   explicit DividingAgent(Hardware& hardware) : hardware_(hardware) {
     api::NodeConfig config;
     if (hardware.on_demand) config.parts_on_demand = {"0"};
-    offers_.Configure(config);
+    offers_.Configure(config, {});
+    hardware.device.before_change = [&hardware](const std::string& id) {
+      EXPECT_FALSE(hardware.counted.contains(id)) << "the kubelet may allocate " << id;
+    };
     Look();
     for (const std::string& part : hardware.held) EXPECT_TRUE(ledger_.Add(LeaseOfPart(part)).ok());
     auto under_way = LoadChanges(hardware.folder / "changes.json");
@@ -156,9 +136,9 @@ class DividingAgent final : private device::Actions {
     return under_way || ++idle_ < 10;
   }
 
-  void Apply(const std::string& name, bool divided, int parts) {
+  void Apply(const std::string& name, bool divided, int parts, const char* profile = "1g") {
     api::Layout layout{name, {{.all_devices = true, .partitioned = divided, .parts = {}}}};
-    if (parts > 0) layout.rules[0].parts = {{"1g", parts}};
+    if (parts > 0) layout.rules[0].parts = {{profile, parts}};
     divisions_->Apply({.layout = layout, .source = "user", .wait = kStanding}, nullptr,
                       [](const auto&) {});
   }
@@ -221,7 +201,7 @@ class DividingAgent final : private device::Actions {
 
   Hardware& hardware_;
   base::ManualExecutor executor_;
-  SlowDriver driver_{hardware_, executor_};
+  testing::SlowDriver driver_{{&hardware_.device}, hardware_.asked, executor_};
   testing::DivisibleDialect dialect_;
   inventory::Inventory inventory_;
   ledger::Ledger ledger_;
@@ -261,12 +241,30 @@ std::function<bool(const Hardware&)> HasParts(std::size_t count) {
   };
 }
 
+/// As many parts within others, of profile "1c", and nothing else.
+std::function<bool(const Hardware&)> HasPartsWithin(std::size_t outer, std::size_t inner) {
+  return [outer, inner](const Hardware& hardware) {
+    const auto of = [&](std::string_view profile) {
+      return std::ranges::count(hardware.device.parts, profile, &device::Facts::profile);
+    };
+    return of("2g") == static_cast<std::ptrdiff_t>(outer) &&
+           of("1c") == static_cast<std::ptrdiff_t>(inner) && HasParts(outer + inner)(hardware) &&
+           hardware.Parts().size() == inner;
+  };
+}
+
 const DivisionCase kDivisionCases[] = {
     {"AWholeDevice", [](Hardware&) {}, [](DividingAgent& agent) { agent.Apply("two", true, 2); },
      IsWhole, HasParts(2)},
     {"ADividedDevice",
      [](Hardware& hardware) {
        hardware.Divide({0, 1, 2});
+     },
+     [](DividingAgent& agent) { agent.Apply("whole", false, 0); }, HasParts(3), IsWhole},
+    {"ADividedDeviceWhoseDriverFailsAfterTheEffect",
+     [](Hardware& hardware) {
+       hardware.Divide({0, 1, 2});
+       hardware.device.fails_after = {{"destroy", {false, true}}, {"create", {true}}};
      },
      [](DividingAgent& agent) { agent.Apply("whole", false, 0); }, HasParts(3), IsWhole},
     {"ADeviceWithAPartThatIsHeld",
@@ -277,6 +275,21 @@ const DivisionCase kDivisionCases[] = {
      [](DividingAgent& agent) { agent.Apply("one", true, 1); }, HasParts(2),
      [](const Hardware& hardware) {
        return hardware.device.Parts() == std::vector<std::string>{"1g at 1"};
+     }},
+    {"AWholeDeviceIntoPartsWithinParts",
+     [](Hardware& hardware) { hardware.device.AllowPartsWithin(); },
+     [](DividingAgent& agent) { agent.Apply("within", true, 3, "1c"); }, IsWhole,
+     HasPartsWithin(2, 3)},
+    {"PartsWithinAPart", [](Hardware& hardware) { hardware.DivideWithin(); },
+     [](DividingAgent& agent) { agent.Apply("whole", false, 0); }, HasPartsWithin(1, 2), IsWhole},
+    {"PartsWithinAPartOfWhichOneIsHeld",
+     [](Hardware& hardware) {
+       hardware.DivideWithin();
+       hardware.held = {"P3"};
+     },
+     [](DividingAgent& agent) { agent.Apply("one", true, 1, "1c"); }, HasPartsWithin(1, 2),
+     [](const Hardware& hardware) {
+       return HasPartsWithin(1, 1)(hardware) && hardware.device.Has("P3");
      }},
     {"APartForARequest",
      [](Hardware& hardware) {
@@ -342,8 +355,7 @@ TEST_P(KilledDivision, EndsInTheOldOrTheNewState) {
     ASSERT_TRUE(division.is_old(hardware) || division.is_new(hardware))
         << ::testing::PrintToString(hardware.device.Parts()) << ", mode " << hardware.Mode();
     if (!completed || division.only_alive) ++(division.is_new(hardware) ? new_ends : old_ends);
-    std::set<std::string> there;
-    for (const device::Facts& part : hardware.device.parts) there.insert(part.id);
+    std::set<std::string> there = hardware.Parts();
     if (IsWhole(hardware)) there.insert(hardware.device.device.id);
     std::set<std::string> served = agent->Usable();
     served.insert(hardware.held.begin(), hardware.held.end());

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/allocators.h"
 #include "os/kept_file.h"
 
 namespace penstock::node::change {
@@ -13,7 +14,7 @@ constexpr int kVersion = 1;
 template <typename Visit, typename T>
 void VisitAllocator(Visit& visit, const char* key, T& allocator) {
   visit(key, allocator);
-  if constexpr (Visit::kReads) (void)visit.map().OneOf(key, {"kubelet", "local", "none"});
+  if constexpr (Visit::kReads) (void)visit.map().OneOf(key, api::AllocatorWords());
 }
 
 struct AssignedDevice {
@@ -32,9 +33,9 @@ void VisitFields(Visit& visit, T& one) {
 
 template <typename Visit, base::Of<ManualAssignment::Transfer> T>
 static void VisitFields(Visit& visit, T& transfer) {
-  std::string from = transfer.from.empty() ? "none" : transfer.from;
+  std::string from = api::ToWord(transfer.from);
   VisitAllocator(visit, "from", from);
-  if constexpr (Visit::kReads) transfer.from = from == "none" ? "" : from;
+  if constexpr (Visit::kReads) transfer.from = api::FromWord(from);
   VisitAllocator(visit, "back", transfer.back);
   visit("until", transfer.until);
 }

@@ -14,8 +14,8 @@ namespace penstock::node::change {
 
 /// A device whose allocator was assigned manually.
 struct ManualAssignment {
-  std::optional<std::string>
-      allocator;  ///< "kubelet", "local", "none"; nothing: as the configuration says
+  std::optional<std::string> allocator;  ///< one of api::AllocatorWords; nothing: as the
+                                         ///< configuration says
 
   /// Set while the device moves to its new allocator.
   struct Transfer {

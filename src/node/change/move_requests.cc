@@ -6,6 +6,17 @@
 
 namespace penstock::node::change {
 
+std::string_view ToString(MoveState state) {
+  switch (state) {
+    case MoveState::kUnchanged: return "unchanged";
+    case MoveState::kWouldMove: return "would-move";
+    case MoveState::kWaiting: return "waiting";
+    case MoveState::kAcknowledged: return "acknowledged";
+    case MoveState::kOffered: return "offered";
+  }
+  return "";
+}
+
 MoveRequests::Notifications MoveRequests::Begin(const std::vector<DeviceMove>& moves,
                                                 Progress progress, Done done) {
   Notifications notifications;
@@ -39,11 +50,11 @@ MoveRequests::Notifications MoveRequests::Update(
     for (const std::string& device : request.devices) {
       DeviceMove& reported = request.reported[device];
       const DeviceMove now = now_of(reported);
-      ended &= now.state != "waiting";
+      ended &= now.state != MoveState::kWaiting;
       if (now == reported) continue;
-      if (now.state == "offered") {
+      if (now.state == MoveState::kOffered) {
         DeviceMove before = now;
-        before.state = "acknowledged";
+        before.state = MoveState::kAcknowledged;
         notifications.emplace_back([progress = request.progress, before] { progress(before); });
       }
       notifications.emplace_back([progress = request.progress, now] { progress(now); });

@@ -5,21 +5,29 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/core/result.h"
 
 namespace penstock::node::change {
 
-/// The state of a device's move from one allocator to another.
+enum class MoveState {
+  kUnchanged,     ///< the device already belongs to DeviceMove::to
+  kWouldMove,     ///< a dry run
+  kWaiting,       ///< the device is withdrawn and waits for DeviceMove::reason
+  kAcknowledged,  ///< no holder is left: the final state of a move to "none"
+  kOffered,       ///< the final state of any other move
+};
+/// "unchanged", "would-move", "waiting", "acknowledged", "offered".
+std::string_view ToString(MoveState state);
+
+/// The move of a device from one allocator to another.
 struct DeviceMove {
   std::string device;  ///< id
   int index = -1;
-  std::string from, to;  ///< "kubelet", "local", "none"
-  /// "unchanged": the device already belongs to `to`; "would-move": a dry run; "waiting": the
-  /// device is withdrawn and waits for `reason`; "acknowledged": no holder is left, which is the
-  /// final state of a move to "none"; "offered": the final state of any other move.
-  std::string state;
+  std::string from, to;  ///< of api::AllocatorWords
+  MoveState state = MoveState::kUnchanged;
   std::string reason;  ///< what it waits for; in a dry run: who holds it now
   bool operator==(const DeviceMove&) const = default;
 };
@@ -40,7 +48,7 @@ class MoveRequests {
   /// allocator. `why` becomes part of the request's error.
   void GaveUp(const std::string& device, const base::Error& why);
 
-  /// Reports what changed. Answers each request none of whose devices is "waiting" any more.
+  /// Reports what changed. Answers each request none of whose devices waits any more.
   Notifications Update(const std::function<DeviceMove(const DeviceMove&)>& now_of);
 
  private:

@@ -42,8 +42,9 @@ std::string PartSites::WhyClosed(const Entry& entry) const {
   const device::Facts& device = *entry.facts;
   // It is withdrawn meanwhile.
   if (node_.changes.OfKind(PartsOnDemand::kName, device.id) != nullptr) return "";
-  if (node_.changes.AllocatorOf(device.id) != share::kLocalAllocator)
-    return "it is not assigned to local users";
+  if (const api::Allocator& cutting = api::CuttingAllocator();
+      node_.changes.AllocatorOf(device.id) != cutting.name)
+    return "it is not assigned to " + std::string(cutting.in_words);
   const device::PartTerms& terms = *vendor_of_(device.vendor).dialect->part_terms();
   const auto mode = std::ranges::find(device.modes, terms.mode, &device::Mode::name);
   return mode == device.modes.end() || mode->current != terms.on

@@ -30,7 +30,6 @@ using partition::ExistingPart;
 
 namespace {
 
-constexpr base::Duration kPartsReleasedWithin = std::chrono::minutes(2);
 constexpr base::Duration kPartsCreatedWithin = std::chrono::minutes(3);
 constexpr base::Duration kFirstPartsPause = std::chrono::seconds(1);
 // In a forecast, a device that is left alone for less than this after a failure counts: no run ends
@@ -284,7 +283,7 @@ struct PartsOnDemand::State : std::enable_shared_from_this<State> {
     Forget(*snapshot);
     UseIdle(*snapshot);
     // What divides or resets devices may need the driver for itself.
-    if (node.changes.AnyAt("divide", "divide") || node.changes.AnyAt("reset", "reset")) return {};
+    if (node.changes.AnyAt("divide") || node.changes.AnyAt("reset")) return {};
     std::vector<DeviceChange> due;
     for (const Entry& entry : snapshot->devices) {
       const std::string& id = entry.facts->id;
@@ -415,7 +414,7 @@ PartsOnDemand::PartsOnDemand(base::Executor& control, base::Executor& io, Divisi
       {.name = "await release",
        .take =
            [state](const DeviceChange& change) { return state->node.changes.AwaitFree(change); },
-       .most = kPartsReleasedWithin},
+       .most = kReleasedWithin},
       {.name = "create",
        .take = [state](const DeviceChange& change) { return state->Create(change); },
        .most = kPartsCreatedWithin,

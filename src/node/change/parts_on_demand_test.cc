@@ -21,7 +21,7 @@ class PartsOnDemandTest : public testing::DivisibleNode {
  protected:
   PartsOnDemandTest() {
     config_.parts_on_demand = {"0"};
-    offers_.Configure(config_);
+    offers_.Configure(config_, {});
     backend_.device.modes[0].current = backend_.device.modes[0].pending = "on";
     Describe();
   }
@@ -330,7 +330,7 @@ TEST_F(PartsOnDemandTest, ARequestThatCannotUseWhatWasCreatedIsNotServedSoAgain)
 
 TEST_F(PartsOnDemandTest, ACallWithoutAnAnswerMayHaveCreatedAPart) {
   Start();
-  backend_.dies_after_create = true;  // and the driver is away for a while
+  backend_.fails_after["create"] = {true};  // and the driver is away for a while
   backend_.before_create = [this] { ready_ = false; };
   Prepare("q-1");
   ASSERT_THAT(backend_.Parts(), ElementsAre("1g at 0"));
@@ -338,7 +338,6 @@ TEST_F(PartsOnDemandTest, ACallWithoutAnAnswerMayHaveCreatedAPart) {
   EXPECT_THAT(Prepare("q-1"), HasSubstr("the worker closed its sockets"));
   executor_.Advance(5min);
   ready_ = true;
-  backend_.dies_after_create = false;
   Wake();
   EXPECT_THAT(backend_.Parts(), IsEmpty()) << "it was found and removed";
 }

@@ -9,9 +9,9 @@ namespace penstock::node::change {
 namespace {
 
 constexpr std::string_view kRead = "read";
-constexpr base::Duration kKubeletTakesNote = std::chrono::minutes(2);
-// More than any vendor's program may take, which includes a wait for another reset of its own.
-constexpr base::Duration kMostReset = std::chrono::hours(1);
+// More than any vendor's program may take: the driver is released first, and another reset is
+// waited for.
+constexpr base::Duration kMostReset = device::kLongestReset + std::chrono::minutes(35);
 constexpr base::Duration kReadAgain = std::chrono::minutes(1);
 constexpr base::Duration kNextTry = std::chrono::minutes(10);
 
@@ -28,7 +28,7 @@ Resets::Resets(base::Executor& control, inventory::Inventory& inventory, ledger:
       steps_({DeviceChanges::Withdraw(),
               {.name = "await release",
                .take = [this](const DeviceChange& change) { return AwaitUnused(change); },
-               .most = kKubeletTakesNote},
+               .most = kReleasedWithin},
               {.name = "reset",
                .take = [this](const DeviceChange& change) { return Reset(change); },
                .most = kMostReset,

@@ -240,10 +240,10 @@ TEST_F(ResetsTest, AnIdleServerEndsFirstAndOneWithClientsIsWaitedFor) {
 }
 
 TEST_F(ResetsTest, SomeoneOutsideOnItIsWaitedForToo) {
-  ledger_.SetOutside("G0", {{.pid = 7}});
+  ledger_.SetAttributed({.outside = {{"G0", {{.pid = 7}}}}});
   Break("G0");
   EXPECT_EQ(ResetsAfter(1min), 0u);
-  ledger_.SetOutside("G0", {});
+  ledger_.SetAttributed({});
   EXPECT_EQ(ResetsAfter(5s), 1u);
 }
 

@@ -33,6 +33,7 @@ class HealthHistory {
   std::vector<TransitionCount> Transitions() const;
   std::vector<ResetCount> Resets() const;
   std::vector<Notice> Notices() const { return {notices_.begin(), notices_.end()}; }
+  std::uint64_t last_notice() const { return next_notice_ - 1; }  ///< its number; 0: none so far
 
  private:
   struct Seen {

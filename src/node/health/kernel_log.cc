@@ -110,7 +110,9 @@ base::Result<std::unique_ptr<KernelLogFeed>> KernelLogFeed::Open(
   if (state->log.pollable()) {
     TRY(loop.Watch(state->log.fd(), EPOLLIN, [state](std::uint32_t) { state->Read(); }));
   } else {
-    state->watch = std::make_unique<os::PathWatch>(loop, path, [state] { state->Read(); });
+    // Each read continues where the last one ended: a burst of records need not end first.
+    state->watch = std::make_unique<os::PathWatch>(
+        loop, path, [state] { state->Read(); }, base::Duration::zero());
   }
   return feed;
 }

@@ -1,5 +1,6 @@
 #include "node/health/kernel_log.h"
 
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,13 @@ TEST_F(KernelLogFeedTest, ReportsNothingOfThePastWhereThatIsNotWanted) {
 TEST_F(KernelLogFeedTest, BelievesOnlyTheKernelThatTheDriverWasLoaded) {
   Open("4,10,5000,-;acme: early\n12,11,6000,-;acme: loading\n", {.history = true});
   EXPECT_THAT(heard_, ElementsAre("early"));
+}
+
+TEST_F(KernelLogFeedTest, ReportsALineOfAFileWithoutWaitingForTheNext) {
+  Open(kLog, {});
+  std::ofstream(folder_ / "kmsg", std::ios::app) << "4,14,9000,-;acme: new\n" << std::flush;
+  loop_.Advance({});  // the clock stands still
+  EXPECT_THAT(now_, ElementsAre("new"));
 }
 
 }  // namespace

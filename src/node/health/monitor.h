@@ -79,6 +79,8 @@ class Monitor {
     history_.Notify(warning, "", reason, message, executor_.clock().Wall());
   }
   std::vector<Notice> Notices() const { return history_.Notices(); }  ///< the last 64, oldest first
+  /// Grows when `statuses` or `Notices` may have changed although no snapshot did.
+  std::uint64_t generation() const { return changes_ + history_.last_notice(); }
 
   // State that outlives the agent.
 
@@ -176,7 +178,8 @@ class Monitor {
   void Update(const inventory::Snapshot& snapshot);
   void Follow(const inventory::Entry& entry, const inventory::Snapshot& snapshot);
   void Return(Tracked& tracked);
-  void Changed() const {
+  void Changed() {
+    ++changes_;
     if (changed_) changed_();
   }
 
@@ -190,7 +193,7 @@ class Monitor {
   std::optional<std::uint64_t> kernel_log_;
   EventCounter events_;
   HealthHistory history_;
-  std::uint64_t seen_facts_ = 0;
+  std::uint64_t seen_facts_ = 0, changes_ = 0;
   std::function<void()> changed_;
   base::Subscription on_inventory_;
 };

@@ -125,10 +125,14 @@ TEST_F(MonitorTest, WhatSpeaksAgainstADeviceNowIsNamed) {
   for (Evidence& evidence : reading.evidence) evidence.standing = true;
   int changes = 0;
   monitor_.OnChange([&changes] { ++changes; });
+  const std::uint64_t before = monitor_.generation();
   monitor_.OnReading("G0", reading);
   monitor_.OnReading("G0", reading);
   monitor_.OnChange(nullptr);
   EXPECT_EQ(changes, 1) << "the report shows a warning at once";
+  EXPECT_EQ(monitor_.generation(), before + 1) << "and so does the cluster";
+  monitor_.Note(false, "ServiceStopped", "a service was stopped");
+  EXPECT_EQ(monitor_.generation(), before + 2);
   const Concern standing{"code", static_cast<int>(Severity::kWarn), Severity::kWarn};
   EXPECT_EQ(concerns(), std::vector{standing});
   EXPECT_NE(monitor_.statuses().at("G0").warning, "") << "as long as readings repeat it";

@@ -116,6 +116,9 @@ LabelSet ComputeLabels(const inventory::Snapshot& inventory, const device::Diale
     labels.merge(dialect->Labels(has.facts));
     accelerators.insert(has.kinds.begin(), has.kinds.end());
   }
+  if (!context.feature_discovery)
+    std::erase_if(labels,
+                  [](const auto& label) { return !label.first.starts_with(api::kFeaturePrefix); });
   if (context.host_features) labels.merge(HostFeatures(context.machine, accelerators));
   return Valid(std::move(labels));
 }

@@ -25,7 +25,8 @@ struct LabelContext {
   api::LabelsConfig config;
   api::PartsStrategy parts = api::PartsStrategy::kDefault;           ///< NodeConfig::parts
   api::PartsStrategy profiled_parts = api::PartsStrategy::kDefault;  ///< likewise
-  bool host_features = true;  ///< this agent publishes feature.node.kubernetes.io/*
+  bool host_features = true;      ///< this agent publishes feature.node.kubernetes.io/*
+  bool feature_discovery = true;  ///< ... and what GPU Feature Discovery does, all other labels
 };
 
 /// How devices are shared, by device id (share::LabelSharesOf). A device that is missing here is

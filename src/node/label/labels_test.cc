@@ -61,6 +61,21 @@ struct Node {
   base::Subscription on_servers = servers.Subscribe([this](const auto&) { Update(); });
 };
 
+TEST(Labels, WithoutFeatureDiscoveryOnlyFeaturesOfTheHostAreLeft) {
+  inventory::Inventory inventory;
+  Fill(inventory, 2);
+  LabelContext context;
+  context.machine.product = "M";
+  context.machine.kernel = "6.1.0";
+  const LabelSet all = ComputeLabels(*inventory.published().Get(), FindAcme, context);
+  EXPECT_THAT(all, Contains(Key("acme.com/gpu.count")));
+  context.feature_discovery = false;
+  const LabelSet features = ComputeLabels(*inventory.published().Get(), FindAcme, context);
+  EXPECT_FALSE(features.empty());
+  for (const auto& [key, value] : all)
+    EXPECT_EQ(features.contains(key), key.starts_with("feature.node.kubernetes.io/")) << key;
+}
+
 // GFD#71, DP#733: labels disappeared while the agent restarted.
 TEST(Labels, DP733AreNotReportedBeforeTheFirstLookIsOver) {
   Node node;

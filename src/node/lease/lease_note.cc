@@ -36,7 +36,7 @@ std::string EncodeNote(const ledger::Lease& lease) {
 }
 
 base::Result<ledger::Lease> DecodeNote(std::string_view note, const std::string& id) {
-  ledger::Lease lease{.allocator = std::string(share::kLocalAllocator),
+  ledger::Lease lease{.allocator = std::string(api::kLocalAllocator),
                       .state = ledger::LeaseState::kHeld,
                       .enforcement = ledger::Enforcement::kDevices};
   const auto read = base::ReadFields(note, "note", {.unknown = base::UnknownKeys::kIgnored},

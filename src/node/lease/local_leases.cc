@@ -129,7 +129,7 @@ base::Result<Lease> LocalLeases::Admit(const Admission& admission) {
   TryOpenGroups();
   Lease lease;
   lease.id = NextId();
-  lease.allocator = share::kLocalAllocator;
+  lease.allocator = api::kLocalAllocator;
   lease.slots = admission.slots;
   lease.state = LeaseState::kHeld;
   lease.enforcement = groups_ ? Enforcement::kDevices : Enforcement::kVisibility;
@@ -244,16 +244,17 @@ void LocalLeases::RemoveGroup(const std::string& name, base::Duration again) {
 }
 
 void LocalLeases::Recover(const std::vector<Lease>& checkpoint,
-                          const std::map<std::string, Term>& terms) {
+                          const std::map<std::string, Term>& terms,
+                          const std::vector<ledger::LeaseLimits>& limits) {
   if (groups_)
-    for (const std::string& name : groups_->List()) RecoverGroup(name, checkpoint);
+    for (const std::string& name : groups_->List()) RecoverGroup(name, checkpoint, limits);
   // Includes leases with groups: where groups cannot be opened or listed at the moment, their
   // processes still hold the devices.
   for (const Lease& lease : checkpoint)
-    if (lease.allocator == share::kLocalAllocator && ledger_.Get()->FindLease(lease.id) == nullptr)
+    if (lease.allocator == api::kLocalAllocator && ledger_.Get()->FindLease(lease.id) == nullptr)
       RecoverTree(lease);
   for (const Lease& lease : ledger_.Get()->leases) {
-    if (lease.allocator != share::kLocalAllocator) continue;
+    if (lease.allocator != api::kLocalAllocator) continue;
     const auto known = terms.find(lease.id);
     Term term = known != terms.end() ? known->second : Term{control_.clock().Now()};
     if (!term.uid) term.uid = UserOf(proc_root_, lease.processes);
@@ -320,7 +321,8 @@ void LocalLeases::Signal(const std::string& id, int signal) const {
   }
 }
 
-void LocalLeases::RecoverGroup(const std::string& name, const std::vector<Lease>& checkpoint) {
+void LocalLeases::RecoverGroup(const std::string& name, const std::vector<Lease>& checkpoint,
+                               const std::vector<ledger::LeaseLimits>& limits) {
   if (!groups_->Populated(name)) return RemoveGroup(name, kRemoveAgain);
   base::Result<std::string> note = groups_->Note(name);
   base::Result<Lease> lease =
@@ -337,6 +339,7 @@ void LocalLeases::RecoverGroup(const std::string& name, const std::vector<Lease>
     if (known != checkpoint.end()) lease = *known;
   }
   if (lease.ok()) {
+    ledger::RestoreLimits(limits, *lease);
     lease->cgroup = groups_->Place(name);
     lease->processes = Read(proc_root_, GroupOf(name, {}));
     if (const auto added = ledger_.Add(*lease); !added.ok())
@@ -421,7 +424,7 @@ LocalLeases::Closed LocalLeases::TryClose() {
 std::vector<std::string> LocalLeases::WithoutGroup() const {
   std::vector<std::string> without;
   for (const Lease& lease : ledger_.Get()->leases)
-    if (lease.allocator == share::kLocalAllocator && lease.enforcement == Enforcement::kVisibility)
+    if (lease.allocator == api::kLocalAllocator && lease.enforcement == Enforcement::kVisibility)
       without.push_back(lease.id);
   return without;
 }

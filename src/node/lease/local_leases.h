@@ -15,6 +15,7 @@
 #include "node/lease/cgroup_manager.h"
 #include "node/lease/process_tree.h"
 #include "node/lease/queue_checkpoint.h"
+#include "node/ledger/checkpoint.h"
 #include "node/ledger/ledger.h"
 
 namespace penstock::node::lease {
@@ -53,11 +54,12 @@ class LocalLeases {
   /// are unavailable. All or nothing. The lease ends by itself when all its processes have ended.
   base::Result<ledger::Lease> Admit(const Admission& admission);
 
-  /// Restores the leases of the previous agent: groups by their notes, and leases with visibility
-  /// only by the checkpoint and the processes. Blocks while it reads /proc. Call once, before the
-  /// first Admit.
+  /// Restores the leases of the previous agent: groups by their notes, which have no limits, and
+  /// leases with visibility only by the checkpoint and the processes. Blocks while it reads /proc.
+  /// Call once, before the first Admit.
   void Recover(const std::vector<ledger::Lease>& checkpoint,
-               const std::map<std::string, Term>& terms = {});
+               const std::map<std::string, Term>& terms = {},
+               const std::vector<ledger::LeaseLimits>& limits = {});
 
   /// Ends a lease: SIGTERM to its processes, and SIGKILL after kKillWait to those that remain.
   void End(const std::string& id, const std::string& why);
@@ -97,7 +99,8 @@ class LocalLeases {
   base::Status EnterGroup(const std::string& name, const Admission& admission);
   void PutBack(const std::string& name);
   void TryOpenGroups();
-  void RecoverGroup(const std::string& name, const std::vector<ledger::Lease>& checkpoint);
+  void RecoverGroup(const std::string& name, const std::vector<ledger::Lease>& checkpoint,
+                    const std::vector<ledger::LeaseLimits>& limits);
   void RecoverTree(const ledger::Lease& lease);
   void WatchGroup(const std::string& name);
   void CheckGroup(const std::string& name);

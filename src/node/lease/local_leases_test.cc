@@ -68,7 +68,8 @@ class LocalLeasesTest : public testing::Test {
   }
 
   void StartAgent(const std::vector<Lease>& checkpoint = {},
-                  const std::map<std::string, Term>& terms = {}, base::Executor* io = nullptr) {
+                  const std::map<std::string, Term>& terms = {}, base::Executor* io = nullptr,
+                  const std::vector<ledger::LeaseLimits>& limits = {}) {
     leases_.reset();
     ledger_ = std::make_unique<ledger::Ledger>();
     leases_ = std::make_unique<LocalLeases>(
@@ -78,7 +79,7 @@ class LocalLeasesTest : public testing::Test {
           return std::unique_ptr<CgroupManager>(std::make_unique<FakeCgroupManager>(kernel_));
         },
         [this] { ++reported_to_end_; });
-    leases_->Recover(checkpoint, terms);
+    leases_->Recover(checkpoint, terms, limits);
   }
   void Refresh() {
     bool refreshed = false;
@@ -268,6 +269,20 @@ TEST_F(LocalLeasesTest, FallsBackToTheCheckpointForADamagedNote) {
   const auto lease = Admit("GPU-1");
   kernel_.groups.at(lease->id).note = "{\"lease\":";
   StartAgent({*lease});
+  ASSERT_THAT(Held(), SizeIs(1));
+  EXPECT_EQ(Held().at(0).slots, lease->slots);
+}
+
+TEST_F(LocalLeasesTest, AGroupsLeaseHasItsLimitsAlsoWhereTheCheckpointDoesNotHaveIt) {
+  LocalLeases::Admission admission = AdmissionOf("GPU-1");
+  admission.slots[0].id = "GPU-1::0";
+  admission.slots[0].shape = {device::Sharing::kServer, 2};
+  admission.slots[0].limits = {.memory = base::Mebibytes(500),
+                               .memory_by = device::Enforcer::kServer};
+  const auto lease = leases_->Admit(admission);
+  ASSERT_TRUE(lease.ok());
+  EXPECT_EQ(kernel_.groups.at(lease->id).note.find("limits"), std::string::npos);
+  StartAgent({}, {}, nullptr, {{lease->id, {{"GPU-1::0", lease->slots[0].limits}}}});
   ASSERT_THAT(Held(), SizeIs(1));
   EXPECT_EQ(Held().at(0).slots, lease->slots);
 }

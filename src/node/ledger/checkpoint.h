@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/core/result.h"
 #include "node/ledger/ledger.h"
@@ -23,5 +24,34 @@ std::string EncodeCheckpoint(const Snapshot& snapshot, std::string_view boot_id)
 /// where a newer version of the agent wrote it, kDataLoss where it is corrupt.
 base::Result<std::vector<Lease>> DecodeCheckpoint(std::string_view text, std::string_view boot_id,
                                                   std::string_view file);
+
+/// What was enforced on the holders of a lease when it was allocated, of its slots with limits.
+struct LeaseLimits {
+  struct OfSlot {
+    std::string id;
+    device::Limits limits;
+    bool operator==(const OfSlot&) const = default;
+  };
+  std::string id;
+  std::vector<OfSlot> slots;
+  bool operator==(const LeaseLimits&) const = default;
+};
+
+/// Returns the limits of leases as JSON with a version and the boot id. They are in a file of their
+/// own, because 0.1.0 takes a checkpoint with keys that it does not know for damaged. Those of
+/// parts are in the checkpoint.
+std::string EncodeLimits(const Snapshot& snapshot, std::string_view boot_id);
+
+/// Returns the limits of leases of this boot, by id. Errors as of DecodeCheckpoint.
+base::Result<std::vector<LeaseLimits>> DecodeLimits(std::string_view text, std::string_view boot_id,
+                                                    std::string_view file);
+
+/// Gives a lease that was found again the limits that it had. `limits` as DecodeLimits returns
+/// them.
+void RestoreLimits(const std::vector<LeaseLimits>& limits, Lease& lease);
+
+/// Whether EncodeLimits returns another text for these leases. Does not look at leases that both
+/// share.
+bool LimitsDiffer(const Leases& now, const Leases& before);
 
 }  // namespace penstock::node::ledger

@@ -123,24 +123,27 @@ void Ledger::Release(const std::string& id) {
   Publish(std::move(next));
 }
 
-void Ledger::SetOutside(const std::string& device, std::vector<Process> processes) {
-  Set(&Snapshot::outside, device, std::move(processes));
-}
-
-void Ledger::SetGraphics(const std::string& device, std::vector<Process> processes) {
-  Set(&Snapshot::graphics, device, std::move(processes));
-}
-
-void Ledger::Set(ByDevice Snapshot::*which, const std::string& device,
-                 std::vector<Process> processes) {
+void Ledger::SetAttributed(Attributed attributed) {
   const auto now = Get();
-  const auto found = ((*now).*which).find(device);
-  if (found == ((*now).*which).end() ? processes.empty() : found->second == processes) return;
+  const auto has_none = [](const auto& one) { return one.second.empty(); };
+  std::erase_if(attributed.outside, has_none);
+  std::erase_if(attributed.graphics, has_none);
+  std::vector<Lease> updated;
+  for (auto& [id, processes] : attributed.by_lease) {
+    const Lease* lease = now->FindLease(id);
+    if (lease == nullptr || lease->processes == processes) continue;
+    updated.push_back(*lease);
+    updated.back().processes = std::move(processes);
+  }
+  if (updated.empty() && attributed.outside == now->outside && attributed.graphics == now->graphics)
+    return;
   Snapshot next = *now;
-  if (processes.empty())
-    (next.*which).erase(device);
-  else
-    (next.*which)[device] = std::move(processes);
+  next.outside = std::move(attributed.outside);
+  next.graphics = std::move(attributed.graphics);
+  for (Lease& lease : updated) {
+    const auto place = PlaceOf(next.leases, lease.id);
+    next.leases.Replace(place, std::move(lease));
+  }
   Publish(std::move(next));
 }
 

@@ -39,7 +39,6 @@ struct Slot {
   std::vector<inventory::Ancestor> ancestors;  ///< of the device; empty: it is no part of another
   device::Capacity capacity;  ///< what the device, as a part, takes of its ancestors
   device::Limits limits;      ///< of its holder, as they were in force when it was allocated
-                              ///< (a checkpoint has them only for parts)
   bool operator==(const Slot&) const = default;
 };
 
@@ -63,7 +62,7 @@ std::string_view ToString(Enforcement enforcement);
 /// Slots allocated to one holder, all or none.
 struct Lease {
   std::string id;
-  std::string allocator;  ///< "kubelet", "local"
+  std::string allocator;  ///< api::Allocator::name
   std::vector<Slot> slots;
   LeaseState state = LeaseState::kAllocated;
   Enforcement enforcement = Enforcement::kDevices;
@@ -85,15 +84,24 @@ struct Lease {
 /// Two snapshots share the leases that are in both: few change from one to the next.
 using Leases = base::SharedVector<Lease>;
 
+/// By the id of a device or a lease.
+using Processes = std::map<std::string, std::vector<Process>>;
+
+/// The processes of this node that use devices, by what they have to do with them.
+struct Attributed {
+  Processes by_lease;  ///< of its holder
+  Processes outside;   ///< by device: it was not allocated to them
+  Processes graphics;  ///< by device: likewise, and they only draw on it
+};
+
 /// All leases and processes at one moment.
 struct Snapshot {
   std::uint64_t generation = 0;
-  Leases leases;  ///< by id
-  std::map<std::string, std::vector<Process>>
-      outside;  ///< device id → processes on it to which it was not allocated
+  Leases leases;      ///< by id
+  Processes outside;  ///< device id → processes on it to which it was not allocated
   /// Device id → processes that only draw on it and to which it was not allocated. They are
   /// reported and block no allocation.
-  std::map<std::string, std::vector<Process>> graphics;
+  Processes graphics;
 
   const Lease* FindLease(std::string_view id) const;
   /// Returns the first lease that has a slot of the device or of a part of it; null where no lease
@@ -125,14 +133,11 @@ class Ledger {
   /// Releases the slots. Does nothing where there is no such lease.
   void Release(const std::string& id);
 
-  /// Sets the outside processes on a device: those without a lease. Empty: none.
-  void SetOutside(const std::string& device, std::vector<Process> processes);
-  /// Sets the processes that only draw on a device and have no lease of it.
-  void SetGraphics(const std::string& device, std::vector<Process> processes);
+  /// Sets the processes without a lease of all devices, and those of the leases that it names; the
+  /// other leases keep theirs.
+  void SetAttributed(Attributed attributed);
 
  private:
-  using ByDevice = std::map<std::string, std::vector<Process>>;
-  void Set(ByDevice Snapshot::*which, const std::string& device, std::vector<Process> processes);
   void Publish(Snapshot next);
   base::Published<Snapshot> published_;
 };

@@ -45,10 +45,32 @@ TEST(Ledger, AnUpdateCannotMoveSlots) {
 
 TEST(Ledger, SomeoneOutsideMakesADeviceNotFree) {
   Ledger ledger;
-  ledger.SetOutside("G0", {{42, 7, "root", "python"}});
+  ledger.SetAttributed({.outside = {{"G0", {{42, 7, "root", "python"}}}}});
   EXPECT_FALSE(ledger.Get()->Free("G0"));
-  ledger.SetOutside("G0", {});
+  ledger.SetAttributed({.outside = {{"G0", {}}}});
   EXPECT_TRUE(ledger.Get()->Free("G0"));
+}
+
+TEST(Ledger, ProcessesOfAllDevicesAndSomeLeasesChangeTogether) {
+  Ledger ledger;
+  for (const char* id : {"a", "b", "c"})
+    ASSERT_TRUE(ledger.Add(MakeLease(id, {std::string("of-") + id})).ok());
+  const Process ann{42, 7, "ann", "python"}, x{43, 7, "root", "Xorg"};
+  ledger.SetAttributed({.by_lease = {{"a", {ann}}, {"b", {ann}}, {"gone", {ann}}},
+                        .outside = {{"G0", {ann}}, {"G1", {ann}}, {"G2", {}}},
+                        .graphics = {{"G0", {x}}}});
+  const auto before = ledger.Get();
+  EXPECT_EQ(before->FindLease("b")->processes, std::vector<Process>{ann});
+  EXPECT_EQ(before->FindLease("b")->since, base::WallTime(1000s));
+  EXPECT_TRUE(before->Free("G2"));
+  ledger.SetAttributed({.by_lease = {{"b", {}}}, .outside = {{"G1", {ann}}}});
+  const auto now = ledger.Get();
+  EXPECT_EQ(now->generation, before->generation + 1);
+  EXPECT_EQ(now->FindLease("a")->processes, std::vector<Process>{ann});
+  EXPECT_TRUE(now->FindLease("b")->processes.empty());
+  EXPECT_TRUE(now->Free("G0"));
+  EXPECT_TRUE(now->IsOutside("G1", 42));
+  EXPECT_TRUE(now->graphics.empty());
 }
 
 constexpr device::Shape kFour{device::Sharing::kTimeSlicing, 4},
@@ -122,7 +144,7 @@ TEST(Ledger, ReportsOnlyChanges) {
   const auto before = ledger.Get()->generation;
   ASSERT_TRUE(ledger.Update(MakeLease("a", {"G0"})).ok());
   ledger.Release("none");
-  ledger.SetOutside("G1", {});
+  ledger.SetAttributed({.by_lease = {{"a", {}}, {"none", {}}}, .outside = {{"G1", {}}}});
   EXPECT_EQ(ledger.Get()->generation, before);
 }
 
@@ -204,6 +226,28 @@ TEST(Checkpoint, HasWhatASlotIsAPartOfAndItsLimits) {
   const std::string text = EncodeCheckpoint(*without.Get(), "boot-1");
   for (const char* key : {"partOf", "memory", "computeUnits", "limits"})
     EXPECT_THAT(text, testing::Not(testing::HasSubstr(key))) << "0.1.0 reads this, too";
+}
+
+TEST(Checkpoint, KnowsWhichChangesConcernLimits) {
+  const auto lease = [](const std::string& id, int percent, const std::string& command = "") {
+    Slot slot{id + "::0", id, "acme.com/gpu", {device::Sharing::kServer, 2}};
+    if (percent > 0)
+      slot.limits = {.compute_percent = percent, .compute_by = device::Enforcer::kServer};
+    return Lease{.id = id, .allocator = "local", .slots = {slot}, .command = command};
+  };
+  const Leases before{lease("a", 0), lease("b", 50), lease("c", 0)};
+  const auto differs = [&before](const Leases& now) {
+    EXPECT_EQ(LimitsDiffer(now, before), LimitsDiffer(before, now));
+    return LimitsDiffer(now, before);
+  };
+  EXPECT_FALSE(differs(before));
+  EXPECT_FALSE(differs({lease("b", 50)})) << "those that left had none";
+  EXPECT_FALSE(differs({lease("a", 0), lease("b", 50, "train"), lease("d", 0)}));
+  EXPECT_TRUE(differs({lease("a", 0), lease("c", 0)}));
+  EXPECT_TRUE(differs({lease("a", 0), lease("b", 40), lease("c", 0)}));
+  EXPECT_TRUE(differs({lease("a", 10), lease("b", 50), lease("c", 0)}));
+  EXPECT_TRUE(differs({lease("a", 0), lease("b", 50), lease("c", 0), lease("d", 50)}));
+  EXPECT_TRUE(differs({}));
 }
 
 TEST(Checkpoint, OfAnotherBootHoldsNothing) {

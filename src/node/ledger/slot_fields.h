@@ -23,8 +23,8 @@ void VisitFields(Visit& visit, T& slot) {
     visit.Named("sharing", slot.shape.sharing, kSharingNames);
     visit("shares", slot.shape.shares, {.least = 1});
   }
-  // 0.1.0 refuses a checkpoint with keys that it does not know, and knows no parts. The limits that
-  // a server enforces are asked from the server where they are needed.
+  // 0.1.0 refuses a checkpoint with keys that it does not know, and knows no parts. The limits of
+  // other slots are in a file of their own (EncodeLimits).
   if (Visit::kReads || !slot.ancestors.empty()) {
     visit("partOf", slot.ancestors);
     visit("memory", slot.capacity.memory);

@@ -27,7 +27,7 @@ void AddValidation(const std::vector<api::ValidationStep>& steps, Exposition& pa
 
 void AddLeases(const ledger::Snapshot& ledger, Exposition& page) {
   std::map<std::pair<std::string_view, std::string_view>, std::uint64_t> counts;
-  for (const share::Allocator& allocator : share::Allocators())
+  for (const api::Allocator& allocator : api::Allocators())
     for (const std::string_view state : {"handed", "held"}) counts[{allocator.name, state}] = 0;
   for (const ledger::Lease& lease : ledger.leases)
     ++counts[{lease.allocator, lease.state == ledger::LeaseState::kHeld ? "held" : "handed"}];

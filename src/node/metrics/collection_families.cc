@@ -67,14 +67,18 @@ void AddCollecting(const sample::Snapshot& samples, Exposition& page) {
     page.Add(LabelText().Add("vendor", vendor).text(), base::Seconds(round.took));
 }
 
-/// Only for the kubelet's leases; a local lease names its holder from the start.
+/// Only for leases that become known from reports of their allocator; others name their holder from
+/// the start.
 void AddAttribution(const ledger::Snapshot& ledger, base::WallTime now, Exposition& page) {
   page.Family("penstock_attribution_up");
-  const bool up = std::ranges::all_of(ledger.leases, [now](const ledger::Lease& lease) {
-    return lease.allocator != share::kKubeletAllocator || !lease.pod.empty() ||
-           now - lease.since < kSettled;
-  });
-  page.Add(LabelText().Add("door", share::kKubeletAllocator).text(), {}, up);
+  for (const api::Allocator& allocator : api::Allocators()) {
+    if (!allocator.counts_itself) continue;
+    const bool up = std::ranges::all_of(ledger.leases, [&](const ledger::Lease& lease) {
+      return lease.allocator != allocator.name || !lease.pod.empty() ||
+             now - lease.since < kSettled;
+    });
+    page.Add(LabelText().Add("door", allocator.name).text(), {}, up);
+  }
 }
 
 void AddRecords(const usage::Snapshot& usage, Exposition& page) {

@@ -82,7 +82,7 @@ struct PageInputs {
   std::size_t queue_length = 0;
   std::vector<ProcessCost> processes;
   std::vector<health::EvidenceCount> evidence;
-  std::vector<health::EvidenceCount> recent_evidence;  ///< within telemetry.xidWindow
+  std::vector<health::EvidenceCount> recent_evidence;  ///< within telemetry.errorsWindow
   health::HealthStatuses health;
   std::vector<health::TransitionCount> transitions;
   std::vector<health::ResetCount> resets;

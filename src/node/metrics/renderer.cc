@@ -22,7 +22,7 @@ namespace {
 constexpr base::Duration kMaxSampleAge = std::chrono::minutes(5);
 
 std::string_view KindOf(const ledger::Lease& lease) {
-  return share::FindAllocator(lease.allocator).holder;
+  return api::FindAllocator(lease.allocator).holder;
 }
 
 /// Adds the labels of all series of a lease.

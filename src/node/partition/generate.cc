@@ -72,19 +72,46 @@ std::vector<PciModel> DivisibleModels(std::span<const Facts* const> devices) {
   return {divisible.begin(), divisible.end()};
 }
 
+/// How many parts of each profile a device of each model can have at once.
+using MostOfModels = std::map<ModelKey, std::map<std::string, int>>;
+
 /// A layout of one profile, with a rule for each number of it that models can have.
-Layout OfProfile(const std::string& name, const Models& models, bool filtered) {
+Layout OfProfile(const std::string& name, const MostOfModels& models) {
+  const bool filtered = models.size() > 1;
   std::map<int, std::vector<PciModel>> by_count;
-  for (const auto& [model, profiles] : models)
-    for (const PartProfile* profile : profiles)
-      if (profile->name == name && (model || !filtered)) {
-        auto& of_count = by_count[MostOf(*profile)];
-        if (filtered) of_count.push_back(*model);
-      }
+  for (const auto& [model, most] : models) {
+    const auto found = most.find(name);
+    if (found == most.end() || (filtered && !model)) continue;
+    auto& of_count = by_count[found->second];
+    if (filtered) of_count.push_back(*model);
+  }
   Layout layout{.name = LayoutName(name)};
   for (const auto& [count, of_count] : by_count)
     layout.rules.push_back(RuleFor(of_count, {{name, count}}));
   return layout;
+}
+
+void AddOfEachProfile(const MostOfModels& models, std::vector<Layout>& layouts) {
+  std::set<std::string> names;
+  for (const auto& [model, most] : models)
+    for (const auto& [name, count] : most) names.insert(name);
+  for (const std::string& name : names)
+    if (Layout layout = OfProfile(name, models); !layout.rules.empty())
+      layouts.push_back(std::move(layout));
+}
+
+/// Of the profiles that are created within others.
+MostOfModels MostWithin(std::span<const Facts* const> devices) {
+  MostOfModels models;
+  for (const Facts* device : devices) {
+    const auto [model, is_new] = models.try_emplace(KeyOf(*device));
+    for (const PartProfile& profile : device->profiles) {
+      const auto outer = std::ranges::find(device->profiles, profile.within, &PartProfile::name);
+      if (is_new && !profile.within.empty() && outer != device->profiles.end())
+        model->second[profile.name] = MostOf(*outer) * MostOf(profile);
+    }
+  }
+  return models;
 }
 
 /// How many parts of how many slices a balanced layout has, by all slices of the device
@@ -131,12 +158,12 @@ GeneratedLayouts GenerateLayouts(std::span<const Facts* const> devices) {
   const bool filtered = models.size() > 1;
   layouts.push_back({"all-disabled", {{.all_devices = true}}});
   layouts.push_back({"all-enabled", {RuleFor(DivisibleModels(devices), {})}});
-  std::set<std::string> names;
-  for (const auto& [model, profiles] : models)
-    for (const PartProfile* profile : profiles) names.insert(profile->name);
-  for (const std::string& name : names)
-    if (Layout layout = OfProfile(name, models, filtered); !layout.rules.empty())
-      layouts.push_back(std::move(layout));
+  MostOfModels most;
+  for (const auto& [model, profiles] : models) {
+    auto& of_model = most[model];
+    for (const PartProfile* profile : profiles) of_model[profile->name] = MostOf(*profile);
+  }
+  AddOfEachProfile(most, layouts);
 
   Layout balanced{.name = "all-balanced"};
   for (const auto& [model, profiles] : models) {
@@ -199,6 +226,16 @@ api::Layouts ModeLayouts(std::span<const Facts* const> devices, const std::strin
     if (count == having)
       layouts.layouts.push_back({.name = base::ToLower(value),
                                  .rules = {{.all_devices = true, .modes = {{mode, value}}}}});
+  return layouts;
+}
+
+api::Layouts LayoutsFor(std::span<const Facts* const> devices, const device::PartTerms& terms) {
+  if (terms.by_mode) return ModeLayouts(devices, terms.mode);
+  std::vector<const Facts*> divisible;
+  for (const Facts* device : devices)
+    if (!device->profiles.empty()) divisible.push_back(device);
+  api::Layouts layouts = GenerateLayouts(divisible).layouts;
+  if (terms.program.empty()) AddOfEachProfile(MostWithin(divisible), layouts.layouts);
   return layouts;
 }
 

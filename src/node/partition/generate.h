@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/config/layouts.h"
+#include "device/dialect.h"
 #include "device/model.h"
 #include "node/partition/division.h"
 
@@ -40,5 +41,11 @@ std::vector<api::LayoutParts> PartsOf(const Division& division);
 /// Of devices whose parts come with a mode: for each value that all of them can have, a layout of
 /// its name in lower case ("cpx") that gives it to all devices.
 api::Layouts ModeLayouts(std::span<const device::Facts* const> devices, const std::string& mode);
+
+/// The layouts that labels can name where there is no file of them, for all devices of a vendor
+/// that are no parts: those above. Where its users have no files at all (PartTerms::program), also
+/// one of each profile that is created within others, as many as there can be ("all-eighth").
+api::Layouts LayoutsFor(std::span<const device::Facts* const> devices,
+                        const device::PartTerms& terms);
 
 }  // namespace penstock::node::partition

@@ -1,5 +1,7 @@
 #include "node/partition/generate.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "node/partition/plan.h"
@@ -66,25 +68,29 @@ TEST(GenerateLayouts, NamesModelsWhereThereAreSeveral) {
             (std::vector<api::LayoutParts>{{"1g.6gb", 2}, {"2g.12gb", 1}}));
 }
 
+/// Divides an undivided device as the layout says, by a plan.
+void ExpectApplies(const Layout& layout, const std::string& table, const device::Facts& facts) {
+  const std::vector<device::Facts> devices = {facts};
+  const auto selection = SelectDevices(layout, PointersTo(devices));
+  ASSERT_TRUE(selection.ok()) << table << " " << layout.name;
+  DesiredDivision desired;
+  for (const auto& parts : selection->devices[0].rule->parts)
+    desired.parts.push_back({parts.profile, parts.count});
+  const Division now{.device = "GPU-0", .profiles = facts.profiles};
+  const auto plan = MakePlan(now, desired, {});
+  ASSERT_TRUE(plan.ok()) << table << " " << layout.name << ": " << plan.error().message();
+  testing::ReferenceDevice device(now);
+  EXPECT_EQ(device.Take(*plan), "");
+  EXPECT_EQ(PartsOf(device.division()), selection->devices[0].rule->parts);
+}
+
 TEST(GenerateLayouts, CanBeAppliedToTheDevices) {
   for (const auto& [name, profiles] : testing::AllTables()) {
     const std::vector<device::Facts> devices = {DeviceOf(0, "0x20b0", profiles)};
     const auto generated = GenerateLayouts(PointersTo(devices));
     EXPECT_EQ(generated.layouts.Find("all-balanced") == nullptr, name == "Acme");
     EXPECT_EQ(generated.remarks.size(), name == "Acme" ? 1u : 0u);
-    for (const Layout& layout : generated.layouts.layouts) {
-      const auto selection = SelectDevices(layout, PointersTo(devices));
-      ASSERT_TRUE(selection.ok()) << name << " " << layout.name;
-      DesiredDivision desired;
-      for (const auto& parts : selection->devices[0].rule->parts)
-        desired.parts.push_back({parts.profile, parts.count});
-      const Division now{.device = "GPU-0", .profiles = profiles};
-      const auto plan = MakePlan(now, desired, {});
-      ASSERT_TRUE(plan.ok()) << name << " " << layout.name << ": " << plan.error().message();
-      testing::ReferenceDevice device(now);
-      EXPECT_EQ(device.Take(*plan), "");
-      EXPECT_EQ(PartsOf(device.division()), selection->devices[0].rule->parts);
-    }
+    for (const Layout& layout : generated.layouts.layouts) ExpectApplies(layout, name, devices[0]);
   }
 }
 
@@ -123,6 +129,33 @@ TEST(ModeLayouts, AreOfTheModesThatAllDevicesHave) {
   EXPECT_TRUE(rule.all_devices);
   EXPECT_EQ(rule.modes.at("cut"), "EIGHT");
   EXPECT_TRUE(ModeLayouts({}, "cut").layouts.empty());
+}
+
+TEST(LayoutsFor, HaveProfilesWithinOthersWhereUsersHaveNoFilesToAskInForThem) {
+  const device::PartTerms own, files{.program = "a program"};
+  for (const auto& [name, profiles] : testing::AllTables()) {
+    const std::vector<device::Facts> devices = {DeviceOf(0, "0x20b0", profiles)};
+    EXPECT_EQ(LayoutsFor(PointersTo(devices), files), GenerateLayouts(PointersTo(devices)).layouts);
+    const api::Layouts layouts = LayoutsFor(PointersTo(devices), own);
+    for (const device::PartProfile& profile : profiles)
+      EXPECT_EQ(std::ranges::count(layouts.layouts, "all-" + profile.name, &Layout::name),
+                profile.name.find('+') == std::string::npos ? 1 : 0)
+          << name;
+    for (const Layout& layout : layouts.layouts) ExpectApplies(layout, name, devices[0]);
+  }
+}
+
+TEST(LayoutsFor, AreOfTheDevicesThatCanBeDividedAsTheirVendorDoes) {
+  std::vector<device::Facts> devices = {DeviceOf(0, "0x20b0", testing::Acme()),
+                                        DeviceOf(1, "0x20b7", {})};
+  const api::Layouts of_profiles = LayoutsFor(PointersTo(devices), {});
+  EXPECT_EQ(
+      of_profiles.Find("all-chip")->rules,
+      (std::vector<LayoutRule>{{.all_devices = true, .partitioned = true, .parts = {{"chip", 6}}}}))
+      << "two within each of three";
+  devices[1].modes = {{"cut", "ONE", "ONE", {"ONE", "EIGHT"}}};
+  EXPECT_EQ(LayoutsFor(PointersTo(devices), {.mode = "cut", .by_mode = true}).names(),
+            (std::vector<std::string>{"eight", "one"}));
 }
 
 }  // namespace

@@ -1,47 +1,23 @@
 #include "node/share/allocator.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/core/strings.h"
 
 namespace penstock::node::share {
-namespace {
-
-constexpr std::array<Allocator, 2> kAllocators{
-    {{.name = kKubeletAllocator,
-      .in_words = "the kubelet",
-      .holder = "pod",
-      .counts_itself = true,
-      .enabled =
-          [](const api::NodeConfig& config, bool kubelet_exists) {
-            return api::IsOn(config.kubelet_allocator, kubelet_exists);
-          }},
-     {.name = kLocalAllocator,
-      .in_words = "local users",
-      .holder = "run",
-      .cuts_devices = true,
-      .enabled = [](const api::NodeConfig& config, bool) {
-        return api::IsOn(config.local_allocator, true);
-      }}}};
-
-constexpr Allocator kNone{.in_words = "no allocator", .holder = "run"};
-
-}  // namespace
-
-std::span<const Allocator> Allocators() { return kAllocators; }
-
-const Allocator& FindAllocator(std::string_view name) {
-  const auto row = std::ranges::find(kAllocators, name, &Allocator::name);
-  return row == kAllocators.end() ? kNone : *row;
-}
 
 EnabledAllocators EnabledBy(const api::NodeConfig& config, bool kubelet_exists) {
   EnabledAllocators enabled;
-  for (const Allocator& one : kAllocators)
-    if (one.enabled(config, kubelet_exists)) enabled.emplace(one.name);
+  for (const api::Allocator& one : api::Allocators())
+    if (api::IsOn(config.*one.enabled, kubelet_exists || !one.needs_kubelet))
+      enabled.emplace(one.name);
   return enabled;
+}
+
+bool ServesPods(const EnabledAllocators& enabled) {
+  return std::ranges::any_of(
+      enabled, [](const std::string& name) { return api::FindAllocator(name).is_for_pods(); });
 }
 
 namespace {
@@ -69,7 +45,7 @@ std::vector<std::string> OnDemandDevices(const api::NodeConfig& config,
   const api::PartsStrategy strategy =
       config.profiled_parts == api::PartsStrategy::kDefault ? config.parts : config.profiled_parts;
   const bool effective =
-      enabled.contains(kLocalAllocator) &&
+      enabled.contains(api::CuttingAllocator().name) &&
       (strategy == api::PartsStrategy::kMixed || strategy == api::PartsStrategy::kDefault);
   return effective ? config.parts_on_demand : std::vector<std::string>{};
 }
@@ -79,14 +55,15 @@ bool IsForPartsOnDemand(const std::vector<std::string>& on_demand, const invento
 }
 
 AllocatorOf AssignAllocators(const api::NodeConfig& config, EnabledAllocators enabled) {
+  const auto rows = api::Allocators();
   const auto first = std::ranges::find_if(
-      kAllocators, [&enabled](const Allocator& one) { return enabled.contains(one.name); });
+      rows, [&enabled](const api::Allocator& one) { return enabled.contains(one.name); });
   auto on_demand = OnDemandDevices(config, enabled);
   return
       [rules = config.assignments, on_demand = std::move(on_demand), enabled = std::move(enabled),
-       otherwise = std::string(first == kAllocators.end() ? "" : first->name)](
+       otherwise = std::string(first == rows.end() ? "" : first->name)](
           const inventory::Entry& entry) -> std::string {
-        if (IsForPartsOnDemand(on_demand, entry)) return std::string(kLocalAllocator);
+        if (IsForPartsOnDemand(on_demand, entry)) return std::string(api::CuttingAllocator().name);
         for (const api::AssignmentRule& rule : rules)
           if (Selects(rule.devices, entry))
             return enabled.contains(rule.allocator) ? rule.allocator : "";

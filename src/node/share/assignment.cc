@@ -166,8 +166,10 @@ void Share(const api::SharingRule& rule, const inventory::Entry& entry,
 }
 
 /// A move takes precedence over the configuration, but enables no allocator.
-void Apply(const std::string& to, const EnabledAllocators& enabled, Assignment& assignment) {
+void Apply(const Move& move, const EnabledAllocators& enabled, Assignment& assignment) {
+  const std::string& to = move.allocator;
   assignment.allocator = enabled.contains(to) ? to : "";
+  assignment.reason = move.reason;
   if (assignment.allocator != to)
     assignment.reason = "it was manually assigned to " + DescribeAllocator(to) +
                         ", whose allocator is closed on this node";
@@ -199,7 +201,7 @@ class PartsOffer {
     if (entry.withheld == inventory::kDivided) return "";
     const auto names = names_.find(facts.vendor);
     if (names != names_.end() && names->second == device::PartNames::kNone && !facts.parent.empty())
-      return "parts of devices are not offered (parts.strategy, or parts.migStrategy: none)";
+      return "parts of devices are not offered (parts.strategy, or parts.profiledStrategy: none)";
     const auto common = common_.find(facts.vendor);
     if (common == common_.end() || facts.profile == common->second) return "";
     const auto name = [](const std::string& profile) {
@@ -274,10 +276,12 @@ void AddRemarksOnDemand(const api::NodeConfig& config, const EnabledAllocators& 
                         std::vector<std::string>& remarks) {
   if (config.parts_on_demand.empty()) return;
   if (OnDemandDevices(config, enabled).empty()) {
+    const api::Allocator& cutting = api::CuttingAllocator();
     remarks.push_back(std::string("parts.onDemand: has no effect: ") +
-                      (enabled.contains(kLocalAllocator)
+                      (enabled.contains(cutting.name)
                            ? "it needs parts.strategy: mixed"
-                           : "local users get no devices (allocators.local.enabled)"));
+                           : std::string(cutting.in_words) + " get no devices (" +
+                                 api::EnabledKey(cutting) + ")"));
     return;
   }
   for (std::size_t i = 0; i < config.parts_on_demand.size(); ++i) {
@@ -308,7 +312,7 @@ device::PartNames PartNamesOf(api::PartsStrategy all, api::PartsStrategy of_prof
                               const device::Dialect& dialect) {
   const device::PartTerms* terms = dialect.part_terms();
   const bool own =
-      terms != nullptr && !terms->by_mode && of_profiles != api::PartsStrategy::kDefault;
+      terms != nullptr && terms->has_naming_option && of_profiles != api::PartsStrategy::kDefault;
   switch (own ? of_profiles : all) {
     case api::PartsStrategy::kNone: return device::PartNames::kNone;
     case api::PartsStrategy::kSingle: return device::PartNames::kOfDevices;
@@ -336,7 +340,7 @@ DesiredAssignments ComputeAssignments(const api::NodeConfig& config,
     Assignment assignment{.allocator = allocator_of(*entry),
                           .resource = namer.ResourceOf(facts, *dialect),
                           .by_profile = namer.IsByProfile(facts, *dialect)};
-    if (const Move* move = MoveOf(*entry, moves)) Apply(move->allocator, enabled, assignment);
+    if (const Move* move = MoveOf(*entry, moves)) Apply(*move, enabled, assignment);
     assignment.on_demand = IsForPartsOnDemand(on_demand, *entry);
     std::string why = parts.WhyNot(*entry);
     const bool counts =

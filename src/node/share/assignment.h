@@ -22,6 +22,7 @@ struct Move {
   std::string allocator;  ///< "" for none
   bool with_parts =
       false;  ///< also that of its parts, except for those that have a move themselves
+  std::string reason = {};  ///< why it is not the one that is wanted: Assignment::reason
   bool operator==(const Move&) const = default;
 };
 using Moves = std::map<std::string, Move>;  ///< by device id

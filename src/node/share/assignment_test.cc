@@ -153,20 +153,21 @@ TEST(PartsStrategy, TheDefaultIsThatOfTheVendor) {
 
 class Dividing final : public device::testing::AcmeDialect {
  public:
-  explicit Dividing(bool by_mode) : terms_{.mode = "cut", .by_mode = by_mode} {}
+  explicit Dividing(bool has_naming_option)
+      : terms_{.mode = "cut", .has_naming_option = has_naming_option} {}
   const device::PartTerms* part_terms() const override { return &terms_; }
 
  private:
   const device::PartTerms terms_;
 };
 
-TEST(PartsStrategy, ThatOfPartsWithProfilesGoesFirst) {
+TEST(PartsStrategy, TheOptionOfOneVendorsUsersGoesFirstAndSaysNothingOfOthers) {
   using enum api::PartsStrategy;
-  const Dividing profiles(false), modes(true);
-  EXPECT_EQ(PartNamesOf(kMixed, kSingle, profiles), device::PartNames::kOfDevices);
-  EXPECT_EQ(PartNamesOf(kSingle, kDefault, profiles), device::PartNames::kOfDevices);
-  EXPECT_EQ(PartNamesOf(kDefault, kDefault, profiles), device::PartNames::kOfProfiles);
-  EXPECT_EQ(PartNamesOf(kSingle, kMixed, modes), device::PartNames::kOfDevices);
+  const Dividing own(true), other(false);
+  EXPECT_EQ(PartNamesOf(kMixed, kSingle, own), device::PartNames::kOfDevices);
+  EXPECT_EQ(PartNamesOf(kSingle, kDefault, own), device::PartNames::kOfDevices);
+  EXPECT_EQ(PartNamesOf(kDefault, kDefault, own), device::PartNames::kOfProfiles);
+  EXPECT_EQ(PartNamesOf(kSingle, kMixed, other), device::PartNames::kOfDevices);
 }
 
 TEST(PartsStrategy, AnOfferSaysWhetherItIsThatOfAProfile) {

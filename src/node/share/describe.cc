@@ -10,7 +10,7 @@ namespace penstock::node::share {
 using ledger::Lease;
 
 std::string DescribeAllocator(const std::string& allocator) {
-  return std::string(FindAllocator(allocator).in_words);
+  return std::string(api::FindAllocator(allocator).in_words);
 }
 
 std::string Describe(const device::Facts& facts) {
@@ -31,7 +31,7 @@ std::string NameOfDevices(const inventory::Snapshot& inventory) {
 
 std::string Describe(const Lease& lease) {
   if (!lease.pod.empty()) return "pod " + lease.namespace_name + "/" + lease.pod;
-  const Allocator& allocator = FindAllocator(lease.allocator);
+  const api::Allocator& allocator = api::FindAllocator(lease.allocator);
   if (allocator.counts_itself)
     return "a " + std::string(allocator.holder) + " whose name is not known yet (" + lease.id + ")";
   return lease.user.empty() ? lease.id : lease.id + " of " + lease.user;
@@ -43,7 +43,7 @@ DeviceHolders HoldersOf(const ledger::Snapshot& ledger, const std::string& devic
   for (const Lease& lease : ledger.leases) {
     if (std::ranges::none_of(lease.slots, [&](const auto& slot) { return slot.device == device; }))
       continue;
-    holders.counted |= FindAllocator(lease.allocator).counts_itself;
+    holders.counted |= api::FindAllocator(lease.allocator).counts_itself;
     if (holders.text.empty()) {
       holders.text = Describe(lease);
     } else {

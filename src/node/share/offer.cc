@@ -123,10 +123,10 @@ std::string ReasonOfServer(const std::string& device, Sharing sharing,
 /// A share cut for a request, from a device that the configuration assigns
 /// whole, determines the shape while any share is held.
 device::Shape ShapeInForce(const Assignment& assignment, const std::vector<Holding>& held) {
-  if (!FindAllocator(assignment.allocator).cuts_devices || assignment.shape.shares != 1)
+  if (!api::FindAllocator(assignment.allocator).cuts_devices || assignment.shape.shares != 1)
     return assignment.shape;
   for (const Holding& one : held)
-    if (FindAllocator(one.allocator).cuts_devices && !IsWhole(one.slot) &&
+    if (api::FindAllocator(one.allocator).cuts_devices && !IsWhole(one.slot) &&
         one.slot.shape.sharing == Sharing::kTimeSlicing)
       return one.slot.shape;
   return assignment.shape;

@@ -11,10 +11,9 @@ Offers::Offers(inventory::Inventory& inventory, ledger::Ledger& ledger,
       dialect_of_(std::move(dialect_of)),
       enabled_(std::move(enabled)) {}
 
-void Offers::Configure(const api::NodeConfig& config) {
+void Offers::Configure(const api::NodeConfig& config, Moves moves) {
   config_ = config;
-  assignments_differ_ = true;
-  InputChanged();
+  SetMoves(std::move(moves));
 }
 
 void Offers::SetMoves(Moves moves) {

@@ -19,9 +19,10 @@ class Offers {
   Offers(inventory::Inventory& inventory, ledger::Ledger& ledger, device::DialectOf dialect_of,
          EnabledAllocators enabled);
 
-  /// Takes a new configuration.
-  void Configure(const api::NodeConfig& config);
-  /// Takes the allocators of devices that were moved.
+  /// Takes a new configuration, with the allocators of devices that were moved, so that it moves no
+  /// device by itself.
+  void Configure(const api::NodeConfig& config, Moves moves);
+  /// Takes other allocators of devices that were moved.
   void SetMoves(Moves moves);
   /// Takes the devices that are withdrawn for changes of them.
   void SetWithdrawals(Withdrawals withdrawals);

@@ -37,7 +37,7 @@ class OffersTest : public testing::Test {
     follow_ = follow;
   }
   void Configure(const api::NodeConfig& config) {
-    offers_.Configure(config);
+    offers_.Configure(config, {});
     executor_.RunUntilIdle();
   }
 
@@ -131,7 +131,7 @@ TEST_F(OffersTest, ATurnHasTheAssignmentsThatItsOffersFollowFrom) {
   });
   Configure(Shared(api::ShareStrategy::kTimeSlicing, 4));
   EXPECT_EQ(PciOccupancy().size(), 8u);
-  offers_.Configure(Shared(api::ShareStrategy::kTimeSlicing, 3));
+  offers_.Configure(Shared(api::ShareStrategy::kTimeSlicing, 3), {});
   Configure(Shared(api::ShareStrategy::kTimeSlicing, 2));
   Configure(Shared(api::ShareStrategy::kTimeSlicing, 2));
   EXPECT_EQ(turns, 2) << "one for changes together, and none for no change";

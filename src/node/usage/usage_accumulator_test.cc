@@ -196,7 +196,7 @@ TEST_F(UsageTest, ThoseWhoShareAreDistinguishedByTheirProcesses) {
 
 TEST_F(UsageTest, WhatOutsidersComputeIsNoOnesHere) {
   Hand(LeaseOf("a", {Share("G0", 0)}, {1}));
-  ledger_.SetOutside("G0", {{99, 1, "bob", "miner"}});
+  ledger_.SetAttributed({.outside = {{"G0", {{99, 1, "bob", "miner"}}}}});
   Follow();
   Sample({.watts = 0});
   SampleAfter(10s, {.watts = 100, .processes = true}, {Process(1, 1, 25.0), Process(99, 1, 75.0)});
@@ -205,7 +205,7 @@ TEST_F(UsageTest, WhatOutsidersComputeIsNoOnesHere) {
 
 TEST_F(UsageTest, WhoOnlyDrawsOnADeviceIsNotOneOfItsHoldersProcesses) {
   Hand(LeaseOf("a", {Whole("G0")}, {1}));
-  ledger_.SetGraphics("G0", {{99, 1, "root", "Xorg"}});
+  ledger_.SetAttributed({.graphics = {{"G0", {{99, 1, "root", "Xorg"}}}}});
   Follow();
   Sample({.utilization = 0.5, .processes = true}, {Process(1, 1, 25.0), Process(99, 1, 5.0)});
   ASSERT_THAT(Only().processes, SizeIs(1));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/allocators.h"
 #include "base/core/strings.h"
 
 namespace penstock::node::validate {
@@ -28,9 +29,10 @@ std::string Several(std::vector<std::string> causes) {
   return base::Join(causes, "; ") + (more > 0 ? "; and " + std::to_string(more) + " more" : "");
 }
 
+/// Null where the kubelet gets no devices from this agent.
 const AllocatorReport* Kubelet(const Report& report) {
-  const auto found = std::ranges::find(report.allocators, "kubelet", &AllocatorReport::name);
-  return found == report.allocators.end() || found->state == "closed" ? nullptr : &*found;
+  const AllocatorReport* kubelet = api::AdvertisingAllocator(report);
+  return kubelet == nullptr || kubelet->state == "closed" ? nullptr : kubelet;
 }
 
 /// Vendors without which this node has no accelerator: those of known devices. Where none is known,
@@ -263,8 +265,9 @@ Step Plugin(const Report& report) {
   const AllocatorReport* kubelet = Kubelet(report);
   if (kubelet == nullptr)
     return Make(kPlugin, kSkipped, "the kubelet gets no devices from this agent");
-  const bool any = std::ranges::any_of(
-      report.devices, [](const DeviceReport& device) { return device.allocator == "kubelet"; });
+  const bool any = std::ranges::any_of(report.devices, [](const DeviceReport& device) {
+    return api::FindAllocator(device.allocator).advertises;
+  });
   if (!any) return Make(kPlugin, kSkipped, "no device is assigned to the kubelet");
   if (kubelet->state == "open")
     return Make(kPlugin, kPassed,

@@ -82,6 +82,7 @@ struct DriverRollout::State : std::enable_shared_from_this<State> {
 
   void Want(const api::PenstockSpec& now, std::set<std::string> without, DriverInstallation where) {
     const bool same_marks = spec.marks == now.marks;
+    if (spec.drivers != now.drivers || unreadable != without) turned = false;
     spec = now;
     unreadable = std::move(without);
     installation = std::move(where);

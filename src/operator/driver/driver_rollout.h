@@ -47,7 +47,8 @@ class DriverRollout {
 
   /// Of the last turn.
   const RolloutPlan& plan() const;
-  /// Whether no node has anything of ours, or lacks something.
+  /// Whether no node has anything of ours that is not wanted, or lacks something; false before a
+  /// turn about the drivers that are wanted now.
   bool settled() const;
   std::uint64_t writes() const;        ///< of nodes, evictions and deletions, since the start
   std::uint64_t check_writes() const;  ///< of pods that check images

@@ -32,14 +32,10 @@ ApiCall CallOf(const UpgradeAction& action) {
   const std::size_t slash = action.pod.find('/');
   const std::string space = action.pod.substr(0, slash), name = action.pod.substr(slash + 1);
   // Another pod may have the name by now.
+  if (action.kind == UpgradeAction::Kind::kDelete)
+    return protocol::kube::Delete(kActedPods, space, name, action.uid);
   const Json options = {
       {"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", {{"uid", action.uid}}}};
-  if (action.kind == UpgradeAction::Kind::kDelete) {
-    ApiCall call = protocol::kube::Delete(kActedPods, space, name);
-    call.body = base::JsonText(options);
-    call.content_type = "application/json";
-    return call;
-  }
   ApiCall call;
   call.method = "POST";
   call.path = kActedPods.Path(space, name, "eviction");

@@ -14,9 +14,9 @@
 
 #include "base/testing/manual_executor.h"
 #include "operator/driver/driver_daemon_set.h"
-#include "operator/embedded_files.h"
 #include "operator/json_values.h"
 #include "operator/operator.h"
+#include "operator/testing/definitions.h"
 #include "protocol/kube/fake/fake_api.h"
 
 namespace penstock::cluster {
@@ -82,11 +82,7 @@ class DriverRolloutTest : public testing::Test {
                                .host = "pod-1"});
     operator_->Start();
     executor_.Advance(1s);
-    const auto definitions = EmbeddedObjects("CustomResourceDefinition");
-    for (const json& one : *definitions)
-      api_.Merge("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" +
-                     TextAt(one, "/metadata/name"),
-                 {{"status", {{"conditions", {{{"type", "Established"}, {"status", "True"}}}}}}});
+    Establish(api_);
     executor_.Advance(1s);
   }
 

@@ -157,6 +157,11 @@ std::vector<FolderFile> ReadFolder(const std::string& folder,
   return files;
 }
 
+bool IsSame(const std::string& path, const std::string& other) {
+  std::error_code error;
+  return std::filesystem::equivalent(path, other, error);
+}
+
 bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 base::Result<std::string> ReadLink(const std::string& path) {

@@ -65,6 +65,9 @@ struct FolderFile {
 std::vector<FolderFile> ReadFolder(const std::string& folder,
                                    std::span<const std::string_view> suffixes, std::size_t most);
 
+/// Whether two paths lead to the same file or folder, which exists.
+bool IsSame(const std::string& path, const std::string& other);
+
 bool Exists(const std::string& path);
 
 /// The target of a symbolic link.

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/allocators.h"
 #include "base/core/fields.h"
 #include "base/core/printable.h"
 #include "base/core/strings.h"
@@ -28,7 +29,7 @@ constexpr std::array<std::pair<std::string_view, Operation>, 13> kOperations = {
     {"cancel", Operation::kCancel},
     {"status", Operation::kStatus},
     {"ps", Operation::kPs},
-    {"plan", Operation::kPlan},
+    {"plan", Operation::kPreview},
     {"down", Operation::kDown},
     {"door", Operation::kAssign},
     {"samples", Operation::kSamples},
@@ -162,12 +163,12 @@ static void VisitFields(Visit& visit, T& run) {
   if constexpr (Visit::kReads) CheckRun(visit.map(), run);
 }
 
-template <typename Visit, base::Of<PlanRequest> T>
-static void VisitFields(Visit& visit, T& plan) {
-  visit("text", plan.text);
-  visit("name", plan.name);
-  visit("explain", plan.explain, {.if_any = true});
-  if constexpr (Visit::kReads) CheckName(visit.map(), "name", plan.name);
+template <typename Visit, base::Of<PreviewRequest> T>
+static void VisitFields(Visit& visit, T& preview) {
+  visit("text", preview.text);
+  visit("name", preview.name);
+  visit("explain", preview.explain, {.if_any = true});
+  if constexpr (Visit::kReads) CheckName(visit.map(), "name", preview.name);
 }
 
 template <typename Visit, base::Of<AssignRequest> T>
@@ -178,7 +179,7 @@ static void VisitFields(Visit& visit, T& assign) {
   visit("dryRun", assign.dry_run, {.if_any = true});
   if constexpr (Visit::kReads) {
     CheckDevices(visit.map(), assign.devices);
-    (void)visit.map().OneOf("door", {"kubelet", "local", "none", "default"});
+    (void)visit.map().OneOf("door", api::AllocatorWords({api::kConfiguredAllocator}));
   }
 }
 
@@ -188,6 +189,8 @@ static void VisitFields(Visit& visit, T& divide) {
   visit("modeOnly", divide.mode_only, {.if_any = true});
   visit("skipReset", divide.skip_reset, {.if_any = true});
   visit("wait", divide.wait, {.most = kLongestWait.count()});
+  visit("vendor", divide.vendor, {.if_any = true});
+  if constexpr (Visit::kReads) CheckName(visit.map(), "vendor", divide.vendor);
 }
 
 template <typename Visit, base::Of<ReleaseRequest> T>
@@ -200,7 +203,7 @@ template <typename Visit, base::Of<Request> T>
 static void VisitFields(Visit& visit, T& request) {
   switch (request.operation) {
     case Operation::kRun: return VisitFields(visit, request.run);
-    case Operation::kPlan: return VisitFields(visit, request.plan);
+    case Operation::kPreview: return VisitFields(visit, request.preview);
     case Operation::kAssign: return VisitFields(visit, request.assign);
     case Operation::kUsage: return VisitFields(visit, request.usage);
     case Operation::kDivide: return VisitFields(visit, request.divide);

@@ -30,7 +30,7 @@ enum class Operation {
   kCancel,
   kStatus,
   kPs,
-  kPlan,
+  kPreview,
   kDown,
   kAssign,
   kSamples,
@@ -67,18 +67,18 @@ struct RunRequest {
 base::Status CheckLabel(const std::string& key, const std::string& value);
 
 /// "plan": report what another configuration would change.
-struct PlanRequest {
+struct PreviewRequest {
   std::optional<std::string>
       text;  ///< a configuration; nothing: the current one, as it is on disk or in the cluster
   std::string name = "configuration";  ///< of the text, in errors
   bool explain = false;  ///< also report which devices requests would get now, and why
-  bool operator==(const PlanRequest&) const = default;
+  bool operator==(const PreviewRequest&) const = default;
 };
 
 /// Operation::kAssign: assign devices to another allocator.
 struct AssignRequest {
   std::vector<std::string> devices;  ///< ids or indices
-  std::string allocator;  ///< "kubelet", "local", "none", or "default": the configured one
+  std::string allocator;             ///< of api::AllocatorWords, or "default"
   std::optional<base::Duration>
       wait;              ///< how long to wait for their holders; nothing: refuse held devices
   bool dry_run = false;  ///< only report what would be done
@@ -92,6 +92,8 @@ struct DivideRequest {
   bool skip_reset = false;  ///< do not divide devices that need a reset
   std::optional<base::Duration>
       wait;  ///< how long to wait for holders; nothing: where one is in the way, change nothing
+  std::string vendor = {};  ///< whose devices; empty: those of the vendor that alone had layouts in
+                            ///< the first releases
   bool operator==(const DivideRequest&) const = default;
 };
 
@@ -114,7 +116,7 @@ struct Request {
   Operation operation = Operation::kVersion;
   RunRequest run;          ///< of kRun
   std::string ticket;      ///< of kCancel
-  PlanRequest plan;        ///< of kPlan
+  PreviewRequest preview;  ///< of kPreview
   AssignRequest assign;    ///< of kAssign
   UsageRequest usage;      ///< of kUsage
   DivideRequest divide;    ///< of kDivide
@@ -183,7 +185,7 @@ struct GrantedRun {
 struct AssignProgress {
   std::string device;  ///< id
   int index = -1;
-  std::string from, to;  ///< "kubelet", "local", "none"
+  std::string from, to;  ///< of api::AllocatorWords
   /// "unchanged": the device belongs to the allocator already; "would-move": result of a dry run;
   /// "waiting": withdrawn, waits for what `reason` says; "acknowledged": no allocator has the
   /// device any more, which ends a move to "none"; "offered": ends any other move.

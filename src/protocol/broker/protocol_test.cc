@@ -241,13 +241,13 @@ TEST(Protocol, ReadsTheRequestsThatItWrites) {
 
 TEST(Protocol, CarriesALayoutAndHowDevicesStandUnderIt) {
   Request request{.operation = Operation::kDivide};
-  request.divide = {"{\"name\":\"a\"}", true, true, std::chrono::minutes(5)};
+  request.divide = {"{\"name\":\"a\"}", true, true, std::chrono::minutes(5), "acme"};
   EXPECT_EQ(*DecodeRequest(EncodeRequest(request)), request);
   request.divide = {.layout = "{}"};
   EXPECT_EQ(*DecodeRequest(EncodeRequest(request)), request);
   for (const char* line :
        {R"({"op":"divide"})", R"({"op":"divide","layout":""})", R"({"op":"divide","layout":{}})",
-        R"({"op":"divide","layout":"x","wait":-1})",
+        R"({"op":"divide","layout":"x","wait":-1})", R"({"op":"divide","layout":"x","vendor":1})",
         R"({"op":"divide","layout":"x","modeOnly":"yes"})"})
     EXPECT_FALSE(DecodeRequest(line).ok()) << line;
   const DivideProgress dividing{"GPU-1", "1", "dividing", "create 1g.5gb at slice 3 (2 of 7)"};
@@ -274,9 +274,9 @@ TEST(Protocol, CarriesAVendorWhoseDriverIsToBeReleasedAndWhatRemains) {
 }
 
 TEST(Protocol, CarriesAConfigurationToPlanWith) {
-  Request request{.operation = Operation::kPlan};
+  Request request{.operation = Operation::kPreview};
   EXPECT_EQ(*DecodeRequest(EncodeRequest(request)), request);
-  request.plan = {"version: v1\n\t\"quoted\"\n", "/etc/config.yaml", true};
+  request.preview = {"version: v1\n\t\"quoted\"\n", "/etc/config.yaml", true};
   EXPECT_EQ(*DecodeRequest(EncodeRequest(request)), request);
   EXPECT_FALSE(DecodeRequest(R"({"op":"plan","text":1})").ok());
   EXPECT_FALSE(DecodeRequest(R"({"op":"plan","ticket":"q-1"})").ok());

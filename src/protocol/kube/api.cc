@@ -70,10 +70,15 @@ ApiCall Patch(const Resource& resource, std::string_view namespace_name, std::st
   return call;
 }
 
-ApiCall Delete(const Resource& resource, std::string_view namespace_name, std::string_view name) {
+ApiCall Delete(const Resource& resource, std::string_view namespace_name, std::string_view name,
+               std::string_view uid) {
   ApiCall call;
   call.method = "DELETE";
   call.path = resource.Path(namespace_name, name);
+  if (uid.empty()) return call;
+  call.content_type = "application/json";
+  call.body =
+      Text({{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", {{"uid", uid}}}});
   return call;
 }
 

@@ -97,7 +97,10 @@ ApiCall Create(const Resource& resource, std::string_view namespace_name, const 
 ApiCall Patch(const Resource& resource, std::string_view namespace_name, std::string_view name,
               std::string_view content_type, const Json& patch, std::string_view field_manager,
               std::string_view subresource = "");
-ApiCall Delete(const Resource& resource, std::string_view namespace_name, std::string_view name);
+/// `uid`: of the object; where another one has the name by now, it stays, and the answer is
+/// kAborted. Empty: whichever has the name.
+ApiCall Delete(const Resource& resource, std::string_view namespace_name, std::string_view name,
+               std::string_view uid = "");
 
 /// The answer's body as JSON; kDataLoss if it is not JSON.
 base::Result<Json> Parse(const base::Result<ApiResponse>& answer);

@@ -1,5 +1,6 @@
 #include "protocol/kube/node_fields.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,12 @@ const Json& At(const Json& object, const std::string& path) {
   return object.contains(at) ? object.at(at) : kNone;
 }
 
+/// Whether an entry has this text; an empty one also where it has none.
+bool Says(const Json& entry, const char* key, std::string_view text) {
+  const auto found = entry.find(key);
+  return found == entry.end() ? text.empty() : *found == text;
+}
+
 /// The keys of a map of the metadata that an entry owns.
 std::set<std::string> OwnedIn(const Json& entry, const char* map) {
   std::set<std::string> keys;
@@ -44,6 +51,14 @@ bool MayBeANodes(std::string_view label) {
   const std::string_view domain = label.substr(0, label.find('/'));
   return domain.size() == label.size() || domain.ends_with("feature.node.kubernetes.io") ||
          !(domain.ends_with("kubernetes.io") || domain.ends_with("k8s.io"));
+}
+
+bool IsManagedBy(const Json& object, std::string_view manager, std::string_view subresource) {
+  const Json& entries = At(object, "/metadata/managedFields");
+  return entries.is_array() && std::ranges::any_of(entries, [&](const Json& entry) {
+           return entry.is_object() && Says(entry, "manager", manager) &&
+                  Says(entry, "subresource", subresource);
+         });
 }
 
 OwnedKeys OwnedAlone(const Json& object, const std::function<bool(const Json& entry)>& counts,
@@ -79,17 +94,18 @@ Json Without(const OwnedKeys& marks, const Json& object) {
   return {{"metadata", std::move(metadata)}};
 }
 
+Json WithoutCondition(std::string_view type, std::string_view uid) {
+  return {{"metadata", {{"uid", uid}}},
+          {"status", {{"conditions", Json::array({{{"$patch", "delete"}, {"type", type}}})}}}};
+}
+
 bool MayBeTakenBack(const Json& entry) { return HasOnlyMarks(entry, {}); }
 
 bool HasOnlyMarks(const Json& entry, const std::set<std::string>& known) {
   if (!entry.is_object()) return false;
-  const auto has = [&entry](const char* key, std::string_view text) {
-    const auto found = entry.find(key);
-    return found == entry.end() ? text.empty() : *found == text;
-  };
   const auto fields = entry.find("fieldsV1");
-  return has("operation", "Apply") && has("subresource", "") && fields != entry.end() &&
-         AreLabelsOfNodes(*fields, known);
+  return Says(entry, "operation", "Apply") && Says(entry, "subresource", "") &&
+         fields != entry.end() && AreLabelsOfNodes(*fields, known);
 }
 
 }  // namespace penstock::protocol::kube

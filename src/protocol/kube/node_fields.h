@@ -1,4 +1,5 @@
-// Which labels and annotations of a Node go where those of a field manager are taken back.
+// What of a Node goes where that of a field manager is taken back: labels, annotations, a
+// condition.
 #pragma once
 
 #include <functional>
@@ -27,6 +28,10 @@ struct OwnedKeys {
   bool empty() const { return labels.empty() && annotations.empty(); }
 };
 
+/// Whether an object's managedFields have an entry of this manager, for the object itself or for
+/// a subresource of it. Pure; the object may be anything.
+bool IsManagedBy(const Json& object, std::string_view manager, std::string_view subresource = "");
+
 /// The labels and annotations that an object has, by its managedFields from entries that `count`,
 /// and that no manager has but those that are `ours`. Pure; the object may be anything.
 OwnedKeys OwnedAlone(const Json& object, const std::function<bool(const Json& entry)>& counts,
@@ -36,5 +41,9 @@ OwnedKeys OwnedAlone(const Json& object, const std::function<bool(const Json& en
 /// is a conflict. An empty apply would not do: where no other manager owns a label, the server
 /// removes all labels with the last one that was applied (structured-merge-diff, `prune`).
 Json Without(const OwnedKeys& marks, const Json& object);
+
+/// The strategic merge patch of a Node's status that removes a condition and no other. The uid is
+/// the Node's: another one that has its name by now stays as it is (IsOfAnother).
+Json WithoutCondition(std::string_view type, std::string_view uid);
 
 }  // namespace penstock::protocol::kube

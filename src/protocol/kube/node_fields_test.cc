@@ -43,6 +43,19 @@ TEST(MayBeTakenBack, AppliesOfTheObjectItselfAlone) {
   EXPECT_FALSE(MayBeTakenBack(entry));
 }
 
+TEST(IsManagedBy, OneManagerInOnePart) {
+  const auto managed = [](const Json& entries) -> Json {
+    return {{"metadata", {{"managedFields", entries}}}};
+  };
+  const Json node = managed({{{"manager", "a"}}, {{"manager", "b"}, {"subresource", "status"}}});
+  EXPECT_TRUE(IsManagedBy(node, "a"));
+  EXPECT_FALSE(IsManagedBy(node, "a", "status"));
+  EXPECT_TRUE(IsManagedBy(node, "b", "status"));
+  EXPECT_FALSE(IsManagedBy(node, "b"));
+  for (const Json& other : {Json(), Json("a"), managed("a"), managed({"a", 1, Json()})})
+    EXPECT_FALSE(IsManagedBy(other, "a"));
+}
+
 Json NodeOf(const Json& entries) {
   return {{"metadata",
            {{"uid", "u"},

@@ -28,9 +28,14 @@ GROUPS = {"deployments": "apis/apps/v1", "replicasets": "apis/apps/v1",
           "nodestates": "apis/penstock.io/v1alpha1", "penstocks": "apis/penstock.io/v1alpha1",
           "clusterpolicies": "apis/nvidia.com/v1", "nvidiadrivers": "apis/nvidia.com/v1alpha1",
           "gpuclusters": "apis/nvidia.com/v1alpha1", "deviceconfigs": "apis/amd.com/v1alpha1",
+          **dict.fromkeys(("validatingadmissionpolicies", "validatingadmissionpolicybindings"), "apis/admissionregistration.k8s.io/v1"),
+          "endpointslices": "apis/discovery.k8s.io/v1", "runtimeclasses": "apis/node.k8s.io/v1",
           "servicemonitors": "apis/monitoring.coreos.com/v1", "customresourcedefinitions": "apis/apiextensions.k8s.io/v1"}
 # Cluster-scoped kinds.
-OF_THE_CLUSTER = {"nodes", "namespaces", "clusterroles", "clusterrolebindings", "nodestates", "penstocks", "clusterpolicies", "nvidiadrivers", "gpuclusters", "customresourcedefinitions"}
+OF_THE_CLUSTER = {"runtimeclasses", "validatingadmissionpolicies", "validatingadmissionpolicybindings", "nodes", "namespaces", "clusterroles", "clusterrolebindings", "nodestates", "penstocks", "clusterpolicies", "nvidiadrivers", "gpuclusters", "customresourcedefinitions"}
+
+# Kinds whose definitions a cluster may lack.
+OPTIONAL = {"nodestates", "penstocks", "clusterpolicies", "nvidiadrivers", "gpuclusters", "deviceconfigs", "servicemonitors"}
 
 
 class RequestFailed(RuntimeError):
@@ -42,6 +47,8 @@ class RequestFailed(RuntimeError):
 
 
 def plural(kind: str) -> str:
+    if kind.endswith("ss"):
+        return f"{kind}es"
     return kind if kind.endswith("s") else f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
 
 
@@ -53,16 +60,16 @@ def path_of(kind: str, name: str = "", namespace: str = "default") -> str:
 
 
 @contextlib.contextmanager
-def network_of(pid: int) -> Iterator[None]:
-    """Moves this thread into the network namespace of a process: sockets created meanwhile stay in
-    it."""
+def network_of(process: Path) -> Iterator[None]:
+    """Moves this thread into the network namespace of a process, given by its /proc folder: sockets
+    created meanwhile stay in it."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def enter(file: int):
         if libc.setns(file, CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), "setns")
     own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-    theirs = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    theirs = os.open(process / "ns/net", os.O_RDONLY)
     try:
         enter(theirs)
         try:
@@ -75,13 +82,13 @@ def network_of(pid: int) -> Iterator[None]:
 
 
 class Connection(http.client.HTTPSConnection):
-    def __init__(self, server: str, pid: Callable[[], int], context: ssl.SSLContext,
+    def __init__(self, server: str, process: Callable[[], Path], context: ssl.SSLContext,
                  seconds: float | None):
         super().__init__(server, 6443, timeout=seconds, context=context)
-        self.pid, self.context = pid, context
+        self.process, self.context = process, context
 
     def connect(self):
-        with network_of(self.pid()):
+        with network_of(self.process()):
             plain = socket.socket()
         plain.settimeout(SECONDS)
         plain.connect((self.host, self.port))
@@ -95,11 +102,11 @@ class Connection(http.client.HTTPSConnection):
 
 
 class Api:
-    """`pid`: the current first process of the API server's namespaces. Several threads may send
-    requests at once."""
+    """`process`: the /proc folder of the current first process of the API server's namespaces.
+    Several threads may send requests at once."""
 
-    def __init__(self, server: str, pki: Path, pid: Callable[[], int]):
-        self.server, self.pid, self.lock = server, pid, threading.Lock()
+    def __init__(self, server: str, pki: Path, process: Callable[[], Path]):
+        self.server, self.process, self.lock = server, process, threading.Lock()
         self.context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
         self.context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
         self.unused: list[Connection] = []
@@ -110,7 +117,7 @@ class Api:
                 if not (one := self.unused.pop()).lost():
                     return one
                 one.close()
-        return Connection(self.server, self.pid, self.context, SECONDS)
+        return Connection(self.server, self.process, self.context, SECONDS)
 
     def request(self, verb: str, path: str, body: object = None, kind: str = "application/json",
                 give_up: float = 0, **parameters: str) -> str:
@@ -141,6 +148,22 @@ class Api:
     def get(self, kind: str, name: str = "", namespace: str = "default", **selectors: str) -> dict:
         """An object or a list of objects; `selectors` are labelSelector and fieldSelector."""
         return json.loads(self.request("GET", path_of(kind, name, namespace), **selectors))
+
+    def names(self, *kinds: str, namespace: str = "", **selectors: str) -> list[str]:
+        """All objects of those kinds, named as by `kubectl get -o name`; a kind whose definition may be absent has none then."""
+        found = []
+        for kind in kinds:
+            prefix = ".".join([kind, *GROUPS.get(plural(kind), CORE).split("/")[1:-1]])
+            try:
+                found += [f"{prefix}/{one['metadata']['name']}" for one in self.get(kind, "", namespace, **selectors)["items"]]
+            except RequestFailed as error:
+                if error.code != 404 or plural(kind) not in OPTIONAL:
+                    raise
+        return found
+
+    def log(self, pod: str, namespace: str = "default", **options: str) -> str:
+        """What a pod's only or default container has written; `options` are the API's, such as previous="true"."""
+        return self.request("GET", f"{path_of('pod', pod, namespace)}/log", **options)
 
     def create(self, manifest: dict) -> dict:
         """Creates an object, or each object of a List."""
@@ -181,7 +204,7 @@ class Api:
 
     def events(self, path: str, version: str) -> Iterator[dict]:
         """The watch events after that version, until the connection ends."""
-        one = Connection(self.server, self.pid, self.context, None)
+        one = Connection(self.server, self.process, self.context, None)
         try:
             one.request("GET", f"{path}?watch=1&resourceVersion={version}",
                         headers={"Accept": "application/json"})

@@ -24,9 +24,11 @@ from pathlib import Path
 import pki
 import sysctls
 from api import Api, RequestFailed
-from inside import SERVER, address, cgroup_hierarchies, wait_until
+from inside import LEAST, SERVER, address, cgroup_hierarchies, wait_until
+from node_view import NodeView
 from parts import Parts
 
+ENGINE_SOCKET = "/run/containerd/containerd.sock"
 INSIDE = Path(__file__).with_name("inside.py")
 NAMESPACES = {"mount": "mnt", "net": "net", "uts": "uts", "ipc": "ipc", "pid": "pid"}  # the names for nsenter and for /proc/PID/ns
 
@@ -58,7 +60,7 @@ class Cluster:
     @property
     def api(self) -> Api:
         """Requests as the administrator; available once the cluster is up."""
-        self._api = self._api or Api(SERVER, self.dir / "pki", self.first_process)
+        self._api = self._api or Api(SERVER, self.dir / "pki", self.process)
         return self._api
 
     def first_process(self) -> int:
@@ -90,11 +92,19 @@ class Cluster:
             raise RuntimeError("the cluster did not start:\n" + (self.dir / "log/host.log").read_text()[-4000:])
         return time.monotonic() - start
 
-    def entering(self, node: int = 1) -> list[str]:
-        """The command prefix that runs a command where the node's daemons run."""
+    def process(self, node: int = 1) -> Path:
+        """The /proc folder of a node's first process, by which its files and namespaces can be reached."""
         first = f"/proc/{self.first_process()}"
         if node != 1:  # the recorded pid is one of n1's namespace, and n1's /proc shows it
             first += f"/root/proc/{(self.dir / f'n{node}/init.pid').read_text().strip()}"
+        return Path(first)
+
+    def view(self, node: int = 1) -> NodeView:
+        return NodeView(lambda: self.process(node))
+
+    def entering(self, node: int = 1) -> list[str]:
+        """The command prefix that runs a command where the node's daemons run."""
+        first = self.process(node)
         enter = [f"--{kind}={first}/ns/{file}" for kind, file in NAMESPACES.items()]
         return ["nsenter", *enter, "env", f"KUBECONFIG={self.dir}/pki/admin.kubeconfig", f"PATH={self.parts.path}:{os.environ['PATH']}"]
 
@@ -115,6 +125,12 @@ class Cluster:
     def kill(self, daemon: str, node: int = 1, number: int = signal.SIGKILL):
         """Sends the signal and, for SIGKILL, waits until the process is gone."""
         self.run(sys.executable, INSIDE, "kill", self.home(daemon, node), daemon, int(number), node=node)
+
+    def restart_engine(self, node: int = 1):
+        """As systemd restarts containerd: its containers go on. Returns when it answers."""
+        self.kill("containerd", node)
+        self.start("containerd", node)
+        wait_until(lambda: self.view(node).speaks_grpc(ENGINE_SOCKET), LEAST, f"containerd of n{node} to answer")
 
     def down(self):
         """Kills everything and removes what the cluster left in the kernel; safe on a cluster that is partly up, partly down or long gone."""
@@ -140,7 +156,7 @@ class Cluster:
         boot = self._boot_id(k)
         init = (self.dir / f"n{k}/init.pid").read_text().strip()
         self.run("kill", "-9", init)
-        wait_until(lambda: self.run("test", "-d", f"/proc/{init}", check=False).returncode, 60, f"the processes of n{k} to end")
+        wait_until(lambda: not self.view().alive(int(init)), 60, f"the processes of n{k} to end")
         wait_until(lambda: self._cgroups_removed(f"n{k}"), 60, f"the cgroups of n{k} to empty")
         settings = {"BENCH_RELEASE": self.release, "KUBELET_CONFIG": self.as_started["kubelet_settings"]}
         self.run(sys.executable, INSIDE, "join", self.dir, k, env=os.environ | settings)

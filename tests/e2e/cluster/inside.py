@@ -29,6 +29,10 @@ LEAST = 150
 CONTROLLERS = ("controller-manager", "scheduler")
 
 
+def own_process() -> Path:
+    return Path("/proc/self")
+
+
 def wait_until(predicate, seconds: float, what: str, every: float = 0.05):
     """Polls until the answer is true and returns it; after the deadline, the error names the awaited condition and the last answer. The interval grows with
     time, up to five times `every`, since polling slows down the awaited event."""
@@ -85,7 +89,7 @@ def start(home: Path, name: str):
     if name == "kubelet":  # it exits if its runtime is not up yet
         wait_until(lambda: succeeds("ctr", "version"), 120, "containerd", every=0.2)
     if name in CONTROLLERS:  # they exit if the API server does not answer within 10 s
-        api = Api(SERVER, home / "pki", os.getpid)
+        api = Api(SERVER, home / "pki", own_process)
         wait_until(lambda: answers(api, "/readyz"), 180, "the API server")
     with open(home / "log" / f"{name}.log", "a") as log:
         process = subprocess.Popen([home / "run" / name], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
@@ -290,7 +294,7 @@ def become_host(directory: Path, nodes: int):
     for line in (f"link set lo up|link add br0 type bridge|addr add {SERVER}/24 dev br0|link set br0 up|link add v1 type veth peer name v1peer|"
                  f"link set v1 master br0 up|link set v1peer up|route add default via {SERVER} dev br0").split("|"):
         shell("ip", *line.split())
-    api = Api(SERVER, directory / "pki", os.getpid)
+    api = Api(SERVER, directory / "pki", own_process)
     control_plane(directory)
     print(f"API server ready after {time.monotonic() - begin:.1f} s", flush=True)
     node(directory, 1, parts)

@@ -137,7 +137,7 @@ class BareNode:
         return file.read_text().strip() if file.exists() else ""
 
     def has_root(self) -> bool:
-        return self.node.run("mountpoint", "-q", ROOT_OF_DRIVER, check=False).returncode == 0
+        return self.node.view.mounted(ROOT_OF_DRIVER)
 
     def unmount(self):
         """What a driver container leaves of its root."""

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import parts
 import reports
-from actors import BUSYBOX, GPU, KubeletPeer, Kubernetes, Machine, wait_for
+from actors import BRIEFLY, BUSYBOX, GPU, KubeletPeer, Kubernetes, Machine, wait_for
+from api import RequestFailed
 from catalogue import MACHINES
 from cluster import Cluster, CommandFailed
 from witnesses import AUDIT_POLICY, Audit, KubeletList, NodeWatch
@@ -22,6 +23,7 @@ NAMESPACE, RELEASE, CONFIG_MAP = "penstock", "penstock", "penstock-configs"
 CONFIG_LABEL = "nvidia.com/device-plugin.config"
 AGENTS = "app.kubernetes.io/name=penstock"  # their pods, however they were installed
 IMAGE = "localhost/penstock:e2e"
+RUN_DIR = "/run/penstock"  # of the agents, on each node
 ACCELERATORS = "/opt/accelerators"  # where each node has its own machine
 BY_UUID, BY_INDEX = ("version: v1\nflags:\n  plugin:\n    deviceIDStrategy: %s\n" % strategy for strategy in ("uuid", "index"))
 WITHOUT_CDI = "n3"  # containerd 1.7's default; on the other nodes CDI is enabled
@@ -88,6 +90,7 @@ class Node:
 
     def __init__(self, cluster: Cluster, k: int, machine: str, programs: Path):
         self.cluster, self.k, self.name, self.programs = cluster, k, f"n{k}", programs
+        self.view = cluster.view(k)
         self.machine = Machine(cluster.dir / self.name / "machine", programs, machine)
         self.kubelet = KubeletPeer(cluster, k)
         self.wanted: dict[str, dict[str, int]] = {}  # resource -> UUID -> replicas, as a scenario configured it; empty: all whole
@@ -104,10 +107,10 @@ class Node:
 
     def penstock(self, *arguments, **options) -> subprocess.CompletedProcess:
         """Runs the command-line tool on the node itself, without an API server."""
-        return self.run(self.programs / "penstock", "--run-dir", "/run/penstock", *arguments, **options)
+        return self.run(self.programs / "penstock", "--run-dir", RUN_DIR, *arguments, **options)
 
     def status(self) -> dict:
-        return json.loads(self.penstock("status", "-o", "json").stdout)
+        return self.view.agent(RUN_DIR, "status")
 
     def allocator(self, name: str) -> dict:
         return next((allocator for allocator in self.status()["allocators"] if allocator["name"] == name), {"state": "", "reason": ""})
@@ -126,9 +129,9 @@ class Node:
         return {resource: set().union(*(slots(uuid, replicas) for uuid, replicas in shares.items())) for resource, shares in wanted.items()}
 
     def held(self) -> dict[str, set[str]]:
-        """Pod -> slots, as `penstock ps` reports."""
+        """Pod -> slots, as the agent reports."""
         found: dict[str, set[str]] = {}
-        for holder in json.loads(self.penstock("ps", "-o", "json").stdout)["holders"]:
+        for holder in self.view.agent(RUN_DIR, "ps")["holders"]:
             found.setdefault(holder.get("pod") or holder["kind"], set()).add(holder["slot"] or holder["device"])
         return found
 
@@ -209,7 +212,7 @@ class Fleet(Kubernetes):
 
     # --- installing
     def helm(self, *arguments, **options) -> subprocess.CompletedProcess:
-        return self.cluster.run("helm", "--namespace", NAMESPACE, *arguments, **options)
+        return self.cluster.run(*BRIEFLY, "helm", "--namespace", NAMESPACE, *arguments, **options)
 
     def install(self, values: dict | None = None, *options, chart: Path = ROOT / "deploy/helm/penstock"):
         """helm upgrade --install, with the scenario's values on top of the common ones. Does not wait for pods."""
@@ -229,7 +232,7 @@ class Fleet(Kubernetes):
         self.cluster.api.merge("daemonset", RELEASE, {"spec": {"template": template}}, NAMESPACE)
 
     def uninstall(self):
-        self.helm("uninstall", RELEASE, "--wait", "--timeout", "120s")
+        self.helm("uninstall", RELEASE, "--wait", "--timeout", "300s")
         self.values = None
 
     # --- the agents
@@ -267,6 +270,16 @@ class Fleet(Kubernetes):
             "updatedNumberScheduled") == said.get("numberReady") and len(self.get(
                 "pods", "-n", NAMESPACE, "-l", AGENTS)["items"]) == len(self.nodes)
 
+    def has_no_old_agents(self) -> bool:
+        pods = self.get("pods", "-n", NAMESPACE, "-l", AGENTS)["items"]
+        nodes = [pod["spec"].get("nodeName") for pod in pods]
+        return len(set(nodes)) == len(nodes) and not any("deletionTimestamp" in pod["metadata"] for pod in pods)
+
+    def wait_permission(self, account: str, verb: str, resource: str, allowed: bool, *where: str):
+        """Waits until the API server has learnt that the account of our namespace has this right, or has it no more."""
+        ask = ("auth", "can-i", verb, resource, f"--as=system:serviceaccount:{NAMESPACE}:{account}", *where)
+        wait_for(lambda: (self.kubectl(*ask, check=False).stdout.strip() == "yes") == allowed, 60, f"{account} to be {'allowed' if allowed else 'refused'} to {verb} {resource}")
+
     def wait_rolled_out(self, deadline: float = 120):
         wait_for(self.rolled_out, deadline, "the agents of this release on all nodes, and no others", self.logs)
 
@@ -279,7 +292,8 @@ class Fleet(Kubernetes):
 
     def wait_offered(self, deadline: float = 120):
         """Waits until each kubelet has the list of the newest agent, and the Node objects, too. Until that agent has registered, kubelets reject pods, while the Node
-        objects are as they were."""
+        objects are as they were. An agent that is to be replaced may still serve beside one that is ready."""
+        wait_for(self.has_no_old_agents, deadline, "the agents that were replaced to have ended", self.logs)
         for node in self.nodes.values():
             wait_for(lambda node=node: node.kubelet_lists() == {key: ids for key, ids in node.offers().items() if ids}, deadline,  # noqa: B023
                      f"the kubelet of {node.name} to have its devices", node.kubelet_lists)
@@ -330,11 +344,14 @@ class Fleet(Kubernetes):
         wait_for(lambda: predicate(self.nodes[node].status()), deadline, f"the status of {node}",
                  lambda: (self.nodes[node].penstock("status", check=False).stdout, self.logs()))
 
-    def metric(self, node: str, name: str) -> float | None:
-        """The sum of a metric family on the page of that node's agent."""
+    def page(self, node: str) -> str:
+        """The metrics of that node's agent."""
         pod = self.get("pod", "-n", NAMESPACE, self.agent_pods()[node])
-        page = self.nodes[node].run("busybox", "wget", "-q", "-O", "-", f"http://{pod['status']['podIP']}:9400/metrics").stdout
-        values = [float(line.split()[-1]) for line in page.splitlines() if line.startswith((f"{name} ", f"{name}{{"))]
+        return self.nodes[node].view.page(f"http://{pod['status']['podIP']}:9400/metrics")
+
+    def metric(self, node: str, name: str) -> float | None:
+        """The sum of a metric family on that page."""
+        values = [float(line.split()[-1]) for line in self.page(node).splitlines() if line.startswith((f"{name} ", f"{name}{{"))]
         return sum(values) if values else None
 
     def sample_kubelets(self) -> dict[str, KubeletList]:
@@ -433,12 +450,12 @@ class Fleet(Kubernetes):
             if wrong := self.given_wrongly(node, gave):
                 return f"{node.name}: {wrong}: {gave}"
             if gave != held:
-                return f"{node.name}: the kubelet allocated {gave}, penstock ps reports {held}"
+                return f"{node.name}: the kubelet allocated {gave}, the agent reports {held}"
             if complete and (wrong := self.incomplete(node, gave)):
                 return f"{node.name}: {wrong}"
             seen, meant = {pod: set(self.gpus_of(pod, node.machine)) for pod in gave}, {pod: set(map(device_of, ids)) for pod, ids in gave.items()}
             return "" if seen == meant else f"{node.name}: the kubelet allocated {gave}, the containers see {seen}"
-        except CommandFailed as error:
+        except (CommandFailed, RequestFailed) as error:
             return f"{node.name}: {error}"
 
     @staticmethod

@@ -5,6 +5,7 @@ import json
 import socket
 import subprocess
 from collections.abc import Iterable
+from pathlib import Path
 
 from api import network_of
 from fleet import Fleet
@@ -34,7 +35,7 @@ def nft(pid: int, *arguments: str, text: str = "") -> str:
 
 def connects(pid: int, address: str, port: int) -> bool:
     """Whether a process in that network can open a connection, within 3 s."""
-    with network_of(pid), socket.socket() as opened:
+    with network_of(Path(f"/proc/{pid}")), socket.socket() as opened:
         opened.settimeout(3)
         with contextlib.suppress(OSError):
             opened.connect((address, port))

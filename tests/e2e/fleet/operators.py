@@ -6,7 +6,7 @@ from pathlib import Path
 
 import parts
 import yaml
-from actors import wait_for
+from actors import BRIEFLY, wait_for
 from fleet import ACCELERATORS, IMAGE, MACHINE, NAMESPACE, ROOT, Fleet, merged
 
 OPERATOR = "gpu-operator"
@@ -52,7 +52,7 @@ class Operator:
         """What the chart renders."""
         file = self.fleet.cluster.dir / "chart-values.json"
         file.write_text(json.dumps(CHART_VALUES))
-        return [one for one in yaml.safe_load_all(self.fleet.cluster.run("helm", "template", OPERATOR, CHART, "-n", namespace, "-f", file).stdout) if one]
+        return [one for one in yaml.safe_load_all(self.fleet.cluster.run(*BRIEFLY, "helm", "template", OPERATOR, CHART, "-n", namespace, "-f", file).stdout) if one]
 
     def apply(self, *them: dict):
         """As `kubectl apply --server-side --force-conflicts`."""
@@ -144,7 +144,7 @@ def delete_policies(fleet: Fleet, namespace: str):
     """What holds the definitions, as far as there is any; the operator there answers the deletions."""
     for kind in ("nvidiadrivers", "clusterpolicies", "deviceconfigs", "penstocks"):
         if fleet.cluster.api.exists(kind, namespace=namespace):
-            fleet.kubectl("delete", kind, "--all", "-n", namespace, "--timeout=120s", check=False)
+            fleet.kubectl("delete", kind, "--all", "-n", namespace, "--timeout=400s", check=False)
 
 
 @contextlib.contextmanager

@@ -156,7 +156,7 @@ def test_a_roll_out_takes_as_many_nodes_at_once_as_the_policy_allows_and_stops_a
 def empty(operator, fleet):
     """No policy; a pod without a GPU, which nothing may touch."""
     for kind in ("penstocks", "clusterpolicies"):
-        fleet.kubectl("delete", kind, "--all", "--timeout=120s")
+        fleet.kubectl("delete", kind, "--all", "--timeout=400s")
     fleet.wait_advertised(120, but={name: 0 for name in fleet.nodes})
     fleet.create_pod("bystander")
     wait_for(lambda: fleet.ready("bystander"), 60, "the bystander to run")
@@ -335,7 +335,7 @@ def test_agents_that_are_replaced_only_when_they_are_deleted_keep_their_configur
     fleet.wait_offered()
 
     def seen() -> set[str]:
-        return {name for name, pod in fleet.agent_pods().items() if "configuration file is of another revision" in fleet.kubectl("logs", "-n", NAMESPACE, pod).stdout}
+        return {name for name, pod in fleet.agent_pods().items() if "configuration file is of another revision" in fleet.logs_of(pod, NAMESPACE)}
     shared.apply(sharing(8, updateStrategy="OnDelete"))
     wait_for(lambda: daemon_set(shared)["spec"]["updateStrategy"]["type"] == "OnDelete", 60, "the DaemonSet to be changed", shared.log)
     for pod in fleet.agent_pods().values():  # a kubelet writes files of ConfigMaps again when a pod changes, or once a minute

@@ -34,7 +34,8 @@ def ready(operator, fleet):
 
 def kept(fleet: Fleet) -> tuple:
     [pod] = fleet.get("pods", "-l", "app=keeper")["items"]
-    return pod["metadata"]["uid"], pod["status"]["containerStatuses"], fleet.gpus_of(pod["metadata"]["name"], fleet.nodes["n1"].machine)
+    containers = [(one["containerID"], one["restartCount"]) for one in pod["status"]["containerStatuses"]]
+    return pod["metadata"]["uid"], containers, fleet.gpus_of(pod["metadata"]["name"], fleet.nodes["n1"].machine)
 
 
 def condition(operator: Operator, type_: str, *of: str) -> dict:
@@ -93,10 +94,10 @@ def test_two_default_drivers_and_selectors_that_overlap_are_named(ready, bare, f
     def pods() -> list[str]:
         return [pod["metadata"]["name"] for pod in fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=nvidia-driver")["items"]]
     assert not pods()
-    fleet.kubectl("delete", kind, "two", "--timeout=60s")
+    fleet.kubectl("delete", kind, "two", "--timeout=300s")
     wait_for(lambda: condition(ready, "Error", kind, "one").get("reason") != "ConflictingNodeSelector", 60, "no conflict any more", lambda: ready.policy(kind, "one"))
     wait_for(pods, 60, "the driver's pod on its node", lambda: (ready.policy(kind, "one"), ready.log()))
-    fleet.kubectl("delete", kind, "one", "--timeout=60s")
+    fleet.kubectl("delete", kind, "one", "--timeout=300s")
     wait_for(lambda: not pods(), 60, "the driver's pod to be gone", pods)
     fleet.kubectl("label", "node", "n4", "team-")
 
@@ -113,18 +114,17 @@ def test_words_that_are_none_of_those_possible_change_nothing_and_are_named(read
     before = daemon_set()
     wrong = cluster_policy(**DRIVERS, mig={"strategy": "sometimes"}, daemonsets={"labels": {"example.com/team": "a"}, "updateStrategy": "Sometimes"})
 
-    def stored(one: dict) -> bool:
-        return fleet.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", input=json.dumps(one), check=False).returncode == 0
-    wait_for(lambda: stored(wrong), 60, "the policy to be stored")  # the server takes a moment to forget the schema
-    wait_for(lambda: stored(driver("odd", kernelModuleType="sometimes", nodeSelector={"team": "none"})), 60, "the driver to be stored")
+    store = fleet.cluster.api.apply
+    wait_for(lambda: store(wrong), 60, "the policy to be stored")  # the server takes a moment to forget the schema
+    wait_for(lambda: store(driver("odd", kernelModuleType="sometimes", nodeSelector={"team": "none"})), 60, "the driver to be stored")
     wait_error(ready, "spec.mig.strategy", "sometimes", "spec.daemonsets.updateStrategy", "Sometimes")
     wait_event(fleet, "ClusterPolicy", "cluster-policy", "Warning", "spec.mig.strategy")
     wait_error(ready, "spec.kernelModuleType", "sometimes", of=("nvidiadrivers", "odd"))
     wait_event(fleet, "NVIDIADriver", "odd", "Warning", "spec.kernelModuleType")
     ready.wait_quiet(3)
     assert daemon_set() == before, "a policy that cannot be read changed something"
-    fleet.kubectl("delete", "nvidiadrivers", "odd", "--timeout=60s")
-    assert stored(cluster_policy(**DRIVERS))
+    fleet.kubectl("delete", "nvidiadrivers", "odd", "--timeout=300s")
+    store(cluster_policy(**DRIVERS))
     ready.wait_state("ready")
     wait_no_error(ready)
     fleet.kubectl("delete", "pod", "-n", NAMESPACE, "-l", f"app={OPERATOR}")  # an operator looks at definitions when it starts
@@ -147,12 +147,13 @@ def test_a_rule_that_the_operator_lacks_is_named_and_everything_else_goes_on(rea
     def has_label() -> bool:
         return "example.com/team" in fleet.get("daemonset", "penstock-agent", "-n", NAMESPACE)["spec"]["template"]["metadata"]["labels"]
 
-    def services() -> str:
-        return fleet.kubectl("get", "services", "-n", NAMESPACE, "-o", "name").stdout
+    def services() -> list[str]:
+        return fleet.cluster.api.names("service", namespace=NAMESPACE)
     try:
         allow(without)
+        fleet.wait_permission(OPERATOR, "patch", "daemonsets.apps", False, "-n", NAMESPACE)
         ready.apply(cluster_policy(**DRIVERS, daemonsets={"labels": {"example.com/team": "a"}}, nodeStatusExporter={"enabled": True}))
-        wait_for(lambda: "nvidia-node-status-exporter" in services(), 60, "what needs other rules to be written", lambda: (services(), ready.log()))
+        wait_for(lambda: "service/nvidia-node-status-exporter" in services(), 60, "what needs other rules to be written", lambda: (services(), ready.log()))
         wait_error(ready, "missing RBAC rule", "daemonsets", "patch", deadline=240)
         wait_event(fleet, "ClusterPolicy", "cluster-policy", "Warning", "missing RBAC rule", "daemonsets")
         assert not has_label()

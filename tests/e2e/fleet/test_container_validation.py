@@ -93,13 +93,6 @@ def left(fleet: Fleet, name: str) -> str:
     return fleet.nodes[name].run("ctr", "-n", "k8s.io", "containers", "ls", "-q", 'labels."penstock.io/proof"==agent').stdout
 
 
-def restart_engine(fleet: Fleet, name: str):
-    node = fleet.nodes[name]
-    fleet.cluster.kill(ENGINE, node=node.k)
-    fleet.cluster.start(ENGINE, node=node.k)
-    wait_for(lambda: node.run("ctr", "version", check=False).returncode == 0, 60, f"containerd of {name} to answer")
-
-
 @pytest.fixture
 def runtime(installed):
     """`runtime(mode)`: how containers of the validation start on one node from now on; the engine has the wrapper until the end."""
@@ -113,7 +106,7 @@ def runtime(installed):
 
     def replace(one: str, other: str):  # and nothing else: an agent may have changed the rest meanwhile
         write(CONTAINERD, node.run("cat", CONTAINERD).stdout.replace(f'"{one}"', f'"{other}"'))
-        restart_engine(installed, BROKEN)
+        installed.cluster.restart_engine(node.k)
 
     def choose(mode: str):
         write(MODE, mode)
@@ -141,7 +134,7 @@ def test_a_container_has_opened_the_devices_of_each_node_and_is_not_started_agai
     fleet.check()
     fleet.wait_quiet()
     assert {name: started(fleet, name) for name in fleet.nodes} == before
-    restart_engine(fleet, "n4")
+    fleet.cluster.restart_engine(fleet.nodes["n4"].k)
     wait_for(lambda: started(fleet, "n4") > before["n4"], 120, "a container after the engine has started again")
     wait_toolkit(fleet, "n4", "passed", "a container opened")
 
@@ -225,10 +218,10 @@ def test_the_runtime_handler_of_pods_without_cdi_starts_the_container_where_it_i
     added = f'{runtimes}]\n  runtime_type = "io.containerd.runc.v2"\n{runtimes}.options]\n  BinaryName = "{program}"\n'
     try:
         node.run("sh", "-c", f"cat > {CONTAINERD}", input=before + added)
-        restart_engine(fleet, WITHOUT_CDI)
+        fleet.cluster.restart_engine(node.k)
         wait_toolkit(fleet, WITHOUT_CDI, "passed", r"a container opened 0 device files, and may open [1-9]\d* that no driver serves \(by the runtime handler nvidia\)$")
         wait_for(lambda: not left(fleet, WITHOUT_CDI), 60, "nothing to be left", lambda: left(fleet, WITHOUT_CDI))
     finally:
         node.run("sh", "-c", f"cat > {CONTAINERD}", input=before)
-        restart_engine(fleet, WITHOUT_CDI)
+        fleet.cluster.restart_engine(node.k)
     wait_toolkit(fleet, WITHOUT_CDI, "passed", missing)

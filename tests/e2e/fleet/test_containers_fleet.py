@@ -50,7 +50,7 @@ def test_jobs_that_run_nvidia_smi_list_their_one_gpu(installed, measure):
     with measure("Jobs that run nvidia-smi are complete"):
         installed.kubectl("wait", "--for=condition=Complete", "--timeout=180s", "--request-timeout=190s", *(f"job/smi-{name}" for name in MODELS))
     for name, model in MODELS.items():
-        said = installed.logs_of(f"job/smi-{name}")
+        said = installed.kubectl("logs", f"job/smi-{name}").stdout
         assert said.count(model) == 1, said
 
 
@@ -74,7 +74,7 @@ def test_a_pod_that_calls_itself_the_kubelet_changes_nothing_for_an_agent_that_s
                       "spec": {"hostPID": True, "terminationGracePeriodSeconds": 0, "nodeSelector": {"kubernetes.io/hostname": "n1"},
                                "containers": [container]}})
     node = installed.nodes["n1"]
-    wait_for(lambda: "/tmp/kubelet" in node.run("sh", "-c", "readlink /proc/[0-9]*/exe || true").stdout, 60, "the impostor to run on the node")
+    wait_for(lambda: "/tmp/kubelet" in node.view.executables(), 60, "the impostor to run on the node")
     installed.kubectl("delete", "pod", "-n", NAMESPACE, installed.agent_pods()["n1"])
     installed.wait_rolled_out()
     wait_for(lambda: (allocator := node.allocator("kubelet")).get("deviceList") == ["cdi-cri"] and "containerd 1.7" in allocator["deviceListReason"], 60,

@@ -61,7 +61,7 @@ def test_a_node_and_a_pod_that_are_labelled_are_left_alone(blue, fleet):
         blue.wait_says("n3", "k8s-driver-manager", "the driver cannot be unloaded")
         blue.wait_says("n2", "Skipped", SKIP_NODE)
         assert blue.versions()["n2"] == f"container {OLD}" and blue.driver_pods()["n2"]["metadata"]["uid"] == driver
-        assert seen["n2"] == ["upgrade-done", "upgrade-required"]
+        wait_for(lambda: seen["n2"] == ["upgrade-done", "upgrade-required"], 60, "the watch to have shown n2's states, and no other", lambda: seen["n2"])
         pod = fleet.get("pod", "spared")
         assert pod["metadata"]["uid"] == uid and pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"], "it was to be left alone"
         assert blue.bare["n3"].module() == OLD, "its driver was unloaded below it"

@@ -32,7 +32,7 @@ class Samples:
             provide(self.fleet, version, tag, REGISTRY)
 
     def remove(self):
-        self.fleet.kubectl("delete", "nvidiadrivers", "--all", "--timeout=60s")
+        self.fleet.kubectl("delete", "nvidiadrivers", "--all", "--timeout=300s")
         self.rollout.operator.apply(SIMULATED)
         self.names = []
         wait_for(lambda: not self.rollout.driver_pods() and not any(OWNER in node["metadata"]["labels"] for node in self.fleet.get("nodes")["items"]), 120,

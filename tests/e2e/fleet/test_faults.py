@@ -6,7 +6,7 @@ import time
 
 import pytest
 from actors import GPU, wait_for
-from fleet import RELEASE, Fleet
+from fleet import NAMESPACE, RELEASE, Fleet
 
 PULLED = "0000:65:00.0"  # the RTX 3090 of n2
 KEY = "nvidia.com/gpu.count.GeForce-RTX-3090"
@@ -138,9 +138,11 @@ def test_a_rule_is_taken_from_the_role(installed, measure):
     assert len(without) == len(role["rules"]) - 1
     machine = installed.nodes["n2"].machine
     patch = lambda rules: installed.kubectl("patch", "clusterrole", RELEASE, "--type=merge", "-p", json.dumps({"rules": rules}))  # noqa: E731
+    account = installed.get("daemonset", RELEASE, "-n", NAMESPACE)["spec"]["template"]["spec"]["serviceAccountName"]
     try:
         with measure("a rule is removed from the ClusterRole: status names it"):
             patch(without)
+            installed.wait_permission(account, "patch", "nodes", False)
             machine.fault(PULLED, "remove")
             # A connection that an earlier scenario broke may briefly be the reason.
             wait_for(lambda: "patch" in (reason := installed.nodes["n2"].allocator("cluster")["reason"]) and "nodes" in reason, 60,

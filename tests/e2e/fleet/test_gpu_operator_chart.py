@@ -39,7 +39,7 @@ class Chart:
 
     def __init__(self, fleet: Fleet):
         self.fleet, folder = fleet, fleet.cluster.dir / "charts"
-        self.environment = os.environ | {f"HELM_{name}_HOME": str(folder / name.lower()) for name in ("CACHE", "CONFIG", "DATA")}
+        self.environment = os.environ | parts.BRIEF | {f"HELM_{name}_HOME": str(folder / name.lower()) for name in ("CACHE", "CONFIG", "DATA")}
         self.values = folder / "values.json"
         done = subprocess.run([ROOT / "deploy/helm/package", "--url", f"http://127.0.0.1:{PORT}", folder / "served"], capture_output=True, text=True,
                               env=os.environ | {"HELM": str(fleet.cluster.parts.tools / "helm"), "SOURCE_DATE_EPOCH": "1700000000"})
@@ -56,7 +56,7 @@ class Chart:
         self.fleet.kubectl("scale", "deployment", "-n", NAMESPACE, "gpu-operator", "--replicas=1", check=False)  # for what waits for the operator
         delete_policies(self.fleet, NAMESPACE)
         self.fleet.cluster.run("helm", "uninstall", RELEASE, "-n", NAMESPACE, "--no-hooks", "--ignore-not-found", env=self.environment, check=False)
-        self.fleet.kubectl("delete", "customresourcedefinition", *DEFINITIONS, "--ignore-not-found", "--timeout=60s", check=False)
+        self.fleet.kubectl("delete", "customresourcedefinition", *DEFINITIONS, "--ignore-not-found", "--timeout=300s", check=False)
 
     def log(self) -> str:
         answers = [self.fleet.kubectl(*words, "-n", NAMESPACE, check=False) for words in (
@@ -108,7 +108,7 @@ def monitors(chart, fleet):
     """The kind ServiceMonitor."""
     fleet.kubectl("apply", "--server-side", "-f", MONITOR)
     yield
-    fleet.kubectl("delete", "-f", MONITOR, "--timeout=60s")
+    fleet.kubectl("delete", "-f", MONITOR, "--timeout=300s")
 
 
 def test_helm_install_from_a_repository_makes_the_nodes_serve_their_gpus(chart, fleet, measure):
@@ -134,11 +134,11 @@ def test_helm_install_from_a_repository_makes_the_nodes_serve_their_gpus(chart, 
 
 def test_the_service_of_the_operators_metrics_leads_to_its_page(chart, fleet):
     def addresses() -> list[str]:
-        found = json.loads(fleet.kubectl("get", "endpointslices", "-n", NAMESPACE, "-l", "kubernetes.io/service-name=gpu-operator", "-o", "json").stdout)
+        found = fleet.get("endpointslices", "-n", NAMESPACE, "-l", "kubernetes.io/service-name=gpu-operator")
         return [f"{address}:{one['ports'][0]['port']}" for one in found["items"] for endpoint in one["endpoints"] or () for address in endpoint["addresses"]]
 
     [address] = wait_for(addresses, 60, "the Service to have an endpoint", chart.log)
-    page = fleet.cluster.run("busybox", "wget", "-q", "-O", "-", f"http://{address}/metrics").stdout
+    page = fleet.cluster.view().page(f"http://{address}/metrics")
     for line in ('penstock_operator_nodes{state="ready"} 4', "gpu_operator_gpu_nodes_total 4"):
         assert f"\n{line}\n" in page, page
 
@@ -158,8 +158,8 @@ def test_an_upgrade_changes_what_the_value_says_and_a_rollback_takes_it_back(cha
     fleet.wait_advertised(60)
 
 
-KINDS = "clusterrole,clusterrolebinding,role,rolebinding,daemonset,deployment,serviceaccount,configmap,service,servicemonitor,job,pod,lease,runtimeclass," \
-    "validatingadmissionpolicy,validatingadmissionpolicybinding,clusterpolicy,nvidiadriver,gpucluster,deviceconfig,penstock,nodestate,secret"
+KINDS = ("clusterrole", "clusterrolebinding", "role", "rolebinding", "daemonset", "deployment", "serviceaccount", "configmap", "service", "servicemonitor", "job", "pod", "lease",
+         "runtimeclass", "validatingadmissionpolicy", "validatingadmissionpolicybinding", "clusterpolicy", "nvidiadriver", "gpucluster", "deviceconfig", "penstock", "nodestate", "secret")
 
 
 def wait_nothing_left(fleet: Fleet):
@@ -167,14 +167,12 @@ def wait_nothing_left(fleet: Fleet):
     for name, node in fleet.nodes.items():
         def remains(name=name, node=node) -> list[str]:
             metadata = fleet.get("node", name)["metadata"]
-            files = node.run("sh", "-c", "find /run/penstock /var/lib/penstock /var/run/cdi -mindepth 1 2>/dev/null || true").stdout
-            return [*ours(metadata["labels"]), *(key for key in metadata["annotations"] if key == UPGRADES), *files.split()]
+            files = node.view.below("/run/penstock", "/var/lib/penstock", "/run/cdi")
+            return [*ours(metadata["labels"]), *(key for key in metadata["annotations"] if key == UPGRADES), *files]
         wait_for(lambda remains=remains: not remains(), 60, f"nothing to remain on {name}", remains)
 
     def left() -> list[str]:
-        served = KINDS if "servicemonitors" in fleet.kubectl("api-resources", "-o", "name").stdout else KINDS.replace("servicemonitor,", "")
-        names = fleet.kubectl("get", served, "-A", "-o", "name").stdout.split()
-        return [name for name in names if any(word in name for word in ("penstock", "gpu-operator", "nvidia", "cluster-policy", "gpu-cluster", "of-none"))]
+        return [name for name in fleet.cluster.api.names(*KINDS) if any(word in name for word in ("penstock", "gpu-operator", "nvidia", "cluster-policy", "gpu-cluster", "of-none"))]
     wait_for(lambda: not left(), 60, "the API server to have no object of the release", left)
     wait_for(lambda: all(fleet.get("node", name)["status"]["allocatable"].get(GPU, "0") == "0" for name in fleet.nodes), 60, "the Node objects to have no GPUs")
 
@@ -218,7 +216,9 @@ def test_helm_uninstall_removes_also_what_an_operator_that_is_gone_has_left(char
     more = chart.values.with_name("more.json")
     more.write_text(json.dumps({"extraObjects": EXTRA, "clusterPolicy": {"deployCR": False}, "penstock": {"cleanup": {"timeout": "5s"}}}))
     chart.helm("install", "--create-namespace", "--namespace", NAMESPACE, RELEASE, "nvidia/gpu-operator", "-f", chart.values, "-f", more)
-    fleet.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": OF_USERS}))
+    # A server that has much to do serves the objects of a definition some time after it has said that it does.
+    wait_for(lambda: fleet.kubectl("apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": OF_USERS}), check=False).returncode == 0, 60,
+             "the objects to be accepted", every=0.5)
     chart.wait_ready()
     fleet.wait_advertised(60)
     for one in EXTRA:
@@ -227,15 +227,15 @@ def test_helm_uninstall_removes_also_what_an_operator_that_is_gone_has_left(char
     def finalizers() -> list:
         return [fleet.get(*named(one))["metadata"].get("finalizers") for one in OF_USERS]
     wait_for(lambda: all(finalizers()), 60, "the operator to hold the users' objects", chart.log)
-    wait_for(lambda: fleet.kubectl("get", "servicemonitors", "-n", NAMESPACE, "-o", "name").stdout, 60, "the ServiceMonitor", chart.log)
+    wait_for(lambda: fleet.get("servicemonitors", "-n", NAMESPACE)["items"], 60, "the ServiceMonitor", chart.log)
 
     fleet.kubectl("scale", "deployment", "-n", NAMESPACE, "gpu-operator", "--replicas=0")
-    wait_for(lambda: not fleet.kubectl("get", "pods", "-n", NAMESPACE, "-l", "app=gpu-operator", "-o", "name").stdout, 120, "the operator's pod to end")
+    wait_for(lambda: not fleet.get("pods", "-n", NAMESPACE, "-l", "app=gpu-operator")["items"], 120, "the operator's pod to end")
     with measure("helm uninstall gpu-operator, without the operator"):
         chart.helm("uninstall", "--namespace", NAMESPACE, RELEASE, "--wait", "--timeout", "240s")
     assert not any(finalizers()), "users could not delete what they made"
     for one in OF_USERS:
-        fleet.kubectl("delete", *named(one), "--timeout=60s")
+        fleet.kubectl("delete", *named(one), "--timeout=300s")
     wait_nothing_left(fleet)
     fleet.kubectl("delete", "crd", *DEFINITIONS)
     fleet.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
@@ -269,7 +269,7 @@ def test_a_node_without_a_driver_says_so_and_the_others_are_ready(chart, fleet, 
         mark = next((one for one in fleet.get("node", name)["status"]["conditions"] if one["type"] == "penstock.io/AcceleratorsReady"), {})
         return f"{state.get('status')} {state.get('reason')}", f"{mark.get('status')} {mark.get('reason')}"
 
-    fleet.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=120s")  # of the scenario before
+    fleet.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=300s")  # of the scenario before
     fleet.kubectl("create", "namespace", NAMESPACE)
     with measure("helm install gpu-operator: three nodes ready, the fourth says that it has no driver", goal=10):
         chart.helm("install", "--namespace", NAMESPACE, RELEASE, "nvidia/gpu-operator", "-f", chart.values)
@@ -366,7 +366,7 @@ def test_nvidias_definitions_and_users_objects_that_were_there_before_are_served
     before = {name: get(kind, name) for kind, name in (("clusterpolicies", POLICY), ("nvidiadrivers", "before"))}
     assert before[POLICY]["spec"]["devicePlugin"]["newer"] == {"a": 1} and not is_ours(POLICIES)
 
-    fleet.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=120s")  # of the scenario before
+    fleet.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=300s")  # of the scenario before
     fleet.kubectl("create", "namespace", NAMESPACE)
     chart.helm("install", "--namespace", NAMESPACE, RELEASE, "nvidia/gpu-operator", "-f", chart.values, "--set", "clusterPolicy.deployCR=false")
     wait_for(lambda: state_of(get("clusterpolicies", POLICY)) == "ready", 240, "the ClusterPolicy to be ready", chart.log)

@@ -154,7 +154,7 @@ def test_a_gpu_in_whose_place_there_is_another_is_recognised(watched, measure):
     watched.hold("new", "n4", 1)
     watched.wait_held("new")
     watched.check()
-    watched.kubectl("delete", "pods", "--all", "--wait=true", "--timeout=60s")
+    watched.kubectl("delete", "pods", "--all", "--wait=true", "--timeout=300s")
     node.machine.replace(place, before, serial)
     wait_for(lambda: node.kubelet_has() == {before}, 60, "the kubelet to have the first GPU again", node.kubelet_lists)
     watched.wait_advertised(60)

@@ -78,7 +78,7 @@ def prometheus(agents, fleet, request):
     home = fleet.cluster.dir / f"prometheus-{request.node.name[:20]}"  # the series of the previous Prometheus would remain in its store
     home.mkdir()
     one = Prometheus(home, documented_jobs(fleet, home), [impatient(RULES, home)], enter=fleet.cluster.entering(),
-                     fetch=lambda url: fleet.cluster.run("busybox", "wget", "-q", "-O", "-", url).stdout)
+                     fetch=fleet.cluster.view().page)
     one.wait_scraped(len(fleet.nodes), 60)
     yield one
     one.stop()
@@ -121,8 +121,8 @@ def test_prometheus_scrapes_dashboards_show_and_an_idle_gpu_is_listed_and_alerte
 
 def on_the_gpu(fleet: Fleet, node: str):
     """The program of the pod on that node opens the first GPU and leaves it idle."""
-    pids = wait_for(lambda: fleet.nodes[node].run("pgrep", "-f", "^sleep 100000", check=False).stdout.split(), 60, "the program to run")
-    fleet.nodes[node].machine.run_process("0", int(pids[0]), mebibytes=512, name="sleep")
+    pids = wait_for(lambda: [pid for pid, words in fleet.nodes[node].view.programs().items() if words == ["sleep", "100000"]], 60, "the program to run")
+    fleet.nodes[node].machine.run_process("0", min(pids), mebibytes=512, name="sleep")
 
 
 # Panels with data on idle A100s and older GPUs without any fault: without node_exporter, errors, processes and users.
@@ -216,7 +216,7 @@ def spaces(prometheus, fleet):
     """Namespaces whose pods are removed afterwards; every GPU has four shares."""
     for space in set(SPACES.values()):
         fleet.kubectl("create", "namespace", space)
-        wait_for(lambda space=space: fleet.kubectl("get", "serviceaccount", "default", "-n", space, check=False).returncode == 0, 60, "its service account")
+        wait_for(lambda space=space: fleet.cluster.api.exists("serviceaccount", "default", space), 60, "its service account")
     before = fleet.get("configmap", CONFIG_MAP, "-n", NAMESPACE)["data"]
     fleet.edit({"by-uuid": sliced(REPLICAS)})
     for node in fleet.nodes.values():

@@ -35,7 +35,7 @@ def served(fleet):
     fleet.wait_advertised(60)
     yield fleet
     node.machine.heal_mps()
-    fleet.kubectl("delete", "pods", "--all", "--wait=true", "--timeout=120s")
+    fleet.kubectl("delete", "pods", "--all", "--wait=true", "--timeout=300s")
     fleet.edit({"by-uuid": BY_UUID})
     fleet.choose("n1", None)
     wait_for(lambda: not processes(node), 120, "the servers of a removed set to exit", lambda: (processes(node), said(node)))
@@ -43,14 +43,7 @@ def served(fleet):
 
 def processes(node: Node) -> dict[int, str]:
     """The node's MPS report."""
-    found = node.run("sh", "-c", "grep -l nvidia-cuda-mps /proc/[0-9]*/comm /proc/[0-9]*/cmdline 2>/dev/null || true").stdout.split()
-    named = {}
-    for file in found:
-        pid = int(file.split("/")[2])
-        words = node.run("sh", "-c", f"tr '\\0' ' ' < /proc/{pid}/cmdline 2>/dev/null || true").stdout.strip()
-        if "nvidia-cuda-mps" in words.split(" ")[0]:
-            named[pid] = words
-    return named
+    return {pid: " ".join(words) for pid, words in node.view.programs().items() if "nvidia-cuda-mps" in words[0]}
 
 
 def said(node: Node) -> str:
@@ -71,14 +64,10 @@ def start(fleet: Fleet, name: str, command: str = "exec sleep 100000", resource:
                   "spec": program(node, command, resource)})
 
 
-def output(fleet: Fleet, pod: str) -> str:
-    return fleet.kubectl("logs", pod, check=False).stdout
-
-
 def client_holds(fleet: Fleet, pod: str) -> str:
     """The server of the client in that pod."""
-    line = wait_for(lambda: next((line for line in output(fleet, pod).splitlines() if line.startswith("mps server")), None), 60,
-                    f"the client in {pod} to have a server", lambda: output(fleet, pod))
+    line = wait_for(lambda: next((line for line in fleet.logs_of(pod).splitlines() if line.startswith("mps server")), None), 60,
+                    f"the client in {pod} to have a server", lambda: fleet.logs_of(pod))
     return line.split()[-1]
 
 
@@ -167,7 +156,7 @@ def divided(fleet):
     ask(fleet, "all-3g.20gb")
     wait_layout(fleet, "success", {"mig-3g.20gb": 4})
     yield fleet
-    fleet.kubectl("delete", "pods", "--all", "--wait=true", "--timeout=120s")
+    fleet.kubectl("delete", "pods", "--all", "--wait=true", "--timeout=300s")
     ask(fleet, "all-disabled")
     wait_layout(fleet, "success", gpu=1)
     ask(fleet, None)

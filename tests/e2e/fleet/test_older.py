@@ -109,7 +109,7 @@ def test_operator_and_agent_need_no_more_of_the_network_than_the_policies_of_the
     older.wait_held("within")
     addresses = {what: pod["status"]["podIP"] for what, pod in pods.items()}
     for what, port in (("operator", 8080), ("agent", 9400)):
-        assert "penstock_" in node.run("busybox", "wget", "-q", "-O", "-", f"http://{addresses[what]}:{port}/metrics").stdout
+        assert "penstock_" in node.view.page(f"http://{addresses[what]}:{port}/metrics")
     dropped = {what: limit.dropped() for what, limit in limits.items()}
     assert dropped == dict.fromkeys(PROGRAMS, {"input": 0, "output": 0})
     assert connects(now["agent"], addresses["agent"], 9400) and not connects(now["agent"], addresses["operator"], 8080)

@@ -23,7 +23,7 @@ DEPLOYED = ("container-toolkit", "dcgm", "dcgm-exporter", "device-plugin", "driv
 DEPLOY = dict.fromkeys(DEPLOYED, "true") | {"driver": "pre-installed"}
 STARTUP_TAINT = "penstock.io/accelerators-not-ready"
 KEPT_TAINT = "example.com/reserved"
-SELECTED = ("-n", NAMESPACE, "-l", "app.kubernetes.io/managed-by=penstock-operator", "-o", "name")
+SELECTED = ("-n", NAMESPACE, "-l", "app.kubernetes.io/managed-by=penstock-operator")
 AMD, AMD_GPU, AMD_NODE = "deviceconfigs", "amd.com/gpu", "feature.node.kubernetes.io/amd-gpu"
 
 
@@ -31,7 +31,7 @@ AMD, AMD_GPU, AMD_NODE = "deviceconfigs", "amd.com/gpu", "feature.node.kubernete
 def operator(operator, fleet):
     fleet.kubectl("apply", "--server-side", "-f", MONITOR)
     yield operator
-    fleet.kubectl("delete", "-f", MONITOR, "--timeout=60s", check=False)
+    fleet.kubectl("delete", "-f", MONITOR, "--timeout=300s", check=False)
 
 
 @pytest.fixture
@@ -60,41 +60,40 @@ def test_a_cluster_policy_as_people_have_it_makes_the_nodes_ready(operator, flee
 
 
 def test_at_rest_the_operator_and_the_agents_write_only_the_lease(ready, fleet, remark):
-    ready.wait_quiet(who=AGENTS_TOO)
-    begin = time.time()
-    time.sleep(20)  # the idle time itself
-    wrote = ready.writes(begin, AGENTS_TOO)
-    assert not wrote, fleet.audit.told(wrote, begin)
-    remark("20 s idle, renewals of the operator's Lease", str(len(fleet.audit.writes(begin))))
+    ready.wait_quiet(20, AGENTS_TOO)  # a pod that is not ready for a moment, on a busy machine, is written, too
+    remark("20 s idle, renewals of the operator's Lease", str(len(fleet.audit.writes(time.time() - 20))))
 
 
 def test_a_second_cluster_policy_is_ignored_and_says_for_which(ready):
     ready.apply(cluster_policy("second"))
     ready.wait_state("ignored", name="second")
     assert "cluster-policy" in ready.condition("Ready", name="second")["message"]
-    assert ready.state() == "ready"
+    ready.wait_state("ready")
     ready.delete("clusterpolicies", "second")
-    assert ready.state() == "ready"
+    ready.wait_state("ready")
 
 
 def test_a_field_that_changes_writes_each_object_that_differs_once(ready):
+    def generation() -> int:
+        return ready.fleet.get("daemonset", "-n", NAMESPACE, "penstock-agent")["metadata"]["generation"]
     ready.wait_quiet()
-    begin = time.time()
+    begin, before = time.time(), generation()
     ready.apply(cluster_policy(daemonsets={"labels": {"example.com/team": "a"}}))
     wait_for(lambda: ready.fleet.get("daemonset", "-n", NAMESPACE, "penstock-agent")["spec"]["template"]["metadata"]["labels"].get("example.com/team") == "a",
              60, "the DaemonSet to have the label", ready.log)
     ready.wait_state("ready")
     ready.wait_quiet()
-    written = [(event["objectRef"]["resource"], event["objectRef"].get("name")) for event in ready.writes(begin)
-               if event["objectRef"]["resource"] not in ("clusterpolicies", "penstocks", "events")]
-    assert written == [("daemonsets", "penstock-agent")], written
+    written = {(event["objectRef"]["resource"], event["objectRef"].get("name")) for event in ready.writes(begin)
+               if event["objectRef"]["resource"] not in ("clusterpolicies", "penstocks", "events")}
+    # A request whose answer is lost is sent again, and changes nothing.
+    assert written == {("daemonsets", "penstock-agent")} and generation() == before + 1, (written, before, generation())
     ready.apply(cluster_policy())
     ready.wait_state("ready")
 
 
 def test_service_monitors_come_and_go_with_their_field(ready, fleet):
     def monitors() -> list[str]:
-        return fleet.kubectl("get", "servicemonitors", "-n", NAMESPACE, "-o", "name").stdout.split()
+        return fleet.cluster.api.names("servicemonitor", namespace=NAMESPACE)
 
     assert not monitors()
     ready.apply(cluster_policy(dcgmExporter={"serviceMonitor": {"enabled": True, "interval": "15s", "additionalLabels": {"release": "prometheus"}}}))
@@ -108,14 +107,14 @@ def test_the_service_of_the_node_status_exporter_leads_to_its_metrics(ready, fle
     name = "nvidia-node-status-exporter"
 
     def page() -> str:  # by the Service's name and that of its port
-        return fleet.kubectl("get", "--raw", f"/api/v1/namespaces/{NAMESPACE}/services/{name}:node-status/proxy/metrics", check=False).stdout
+        return fleet.cluster.api.request("GET", f"/api/v1/namespaces/{NAMESPACE}/services/{name}:node-status/proxy/metrics")
 
-    def there() -> str:
-        return fleet.kubectl("get", "service,servicemonitor", "-n", NAMESPACE, "-o", "name", check=False).stdout
+    def there() -> list[str]:
+        return [one for one in fleet.cluster.api.names("service", "servicemonitor", namespace=NAMESPACE) if one.endswith(f"/{name}")]
 
-    assert name not in there()
+    assert not there()
     ready.apply(cluster_policy(nodeStatusExporter={"enabled": True}))
-    wait_for(lambda: there().count(f"/{name}\n") == 2, 60, "Service and ServiceMonitor", lambda: (there(), ready.log()))
+    wait_for(lambda: len(there()) == 2, 60, "Service and ServiceMonitor", lambda: (there(), ready.log()))
     service = fleet.get("service", name, "-n", NAMESPACE)
     assert service["metadata"]["labels"]["app"] == name and [port["port"] for port in service["spec"]["ports"]] == [8000]
     monitor = fleet.get("servicemonitor", name, "-n", NAMESPACE)["spec"]
@@ -128,9 +127,9 @@ def test_the_service_of_the_node_status_exporter_leads_to_its_metrics(ready, fle
         families = {re.split("[{ ]", line)[0] for line in page().splitlines() if line and not line.startswith("#")}
         return {family for family in families if re.fullmatch(rule["regex"], family)}
     wanted = {f"gpu_operator_node_{name}" for name in ("driver_ready", "toolkit_ready", "plugin_ready", "driver_validation", "device_plugin_devices_total")}
-    wait_for(lambda: wanted <= kept(), 120, "the metrics, through the Service", lambda: (page(), ready.log()))
+    wait_for(lambda: wanted <= kept(), 120, "the metrics, through the Service", ready.log)
     ready.apply(cluster_policy())
-    wait_for(lambda: name not in there(), 60, "Service and ServiceMonitor to be gone", there)
+    wait_for(lambda: not there(), 60, "Service and ServiceMonitor to be gone", there)
     ready.wait_state("ready")
 
 
@@ -248,7 +247,7 @@ def test_an_object_that_an_operator_of_2022_stored_is_read_and_takes_effect(read
     old = yaml.safe_load((SAMPLES / "cluster-policy/old.yaml").read_text())
     name = old["metadata"]["name"]
     del old["metadata"]["resourceVersion"]  # which no new object has
-    wait_for(lambda: fleet.kubectl("create", "-f", "-", input=json.dumps(old), check=False).returncode == 0 or fleet.get("clusterpolicies")["items"], 60, "the old object to be stored")
+    wait_for(lambda: fleet.get("clusterpolicies")["items"] or fleet.cluster.api.create(old), 60, "the old object to be stored")
     fleet.kubectl("delete", "pod", "-n", NAMESPACE, "-l", f"app={OPERATOR}")  # an operator looks at definitions when it starts
     wait_for(has_schema, 120, "the operator's definition", ready.log)
     ready.wait_state("ready", name=name)
@@ -317,18 +316,21 @@ def test_a_startup_taint_goes_once_the_devices_of_its_node_can_be_used(ready, fl
 
 
 def test_an_api_server_that_dies_does_not_end_the_operator(ready, fleet):
-    pods = fleet.get("pods", "-n", NAMESPACE, "-l", f"app={OPERATOR}")["items"]
+    def operators() -> list[tuple]:
+        return [(pod["metadata"]["name"], pod["status"]["containerStatuses"][0]["restartCount"])
+                for pod in fleet.get("pods", "-n", NAMESPACE, "-l", f"app={OPERATOR}")["items"]]
+    before = operators()
     fleet.cluster.kill("apiserver")
     time.sleep(3)
     fleet.cluster.start("apiserver")
     fleet.restart_controllers()
-    ready.apply(cluster_policy(daemonsets={"annotations": {"example.com/after": "outage"}}))
-    wait_for(lambda: "example.com/after" in str(ready.fleet.get("daemonset", "-n", NAMESPACE, "penstock-agent")["spec"]["template"]["metadata"]),
-             180, "the operator to act again", ready.log)
-    now = fleet.get("pods", "-n", NAMESPACE, "-l", f"app={OPERATOR}")["items"]
-    restarts = [pod["status"]["containerStatuses"][0]["restartCount"] for pod in now]
-    assert [pod["metadata"]["name"] for pod in now] == [pod["metadata"]["name"] for pod in pods] and restarts == [0], restarts
-    ready.apply(cluster_policy())
+    too = {**NATIVE, "spec": {**NATIVE["spec"], "agent": {**NATIVE["spec"]["agent"], "annotations": {"example.com/too": "outage"}}}}
+    ready.apply(cluster_policy(daemonsets={"annotations": {"example.com/after": "outage"}}), too)
+    def annotations() -> set[str]:
+        return set(fleet.get("daemonset", "-n", NAMESPACE, "penstock-agent")["spec"]["template"]["metadata"].get("annotations", {}))
+    wait_for(lambda: {"example.com/after", "example.com/too"} <= annotations(), 180, "the operator to follow policies of both kinds again", ready.log)
+    assert operators() == before
+    ready.apply(cluster_policy(), NATIVE)
     ready.wait_state("ready", 180)
 
 
@@ -338,11 +340,13 @@ def test_deleted_policies_leave_nothing_of_the_operator(ready, fleet):
     fleet.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "holder", "labels": {"app": "holder"}}, "spec": pod_on("n1", "exec sleep 25")})
     fleet.wait_held("holder")
     wait_for(lambda: all(files_of_agents(node) for node in fleet.nodes.values()) and written_by_agents(fleet), 60, "the agents to have written what is taken back")
-    # Without the driver root of "simulated", an agent would find no devices, and remove their specifications.
-    fleet.cluster.api.delete("clusterpolicies", "cluster-policy")
+    wait_for(lambda: fleet.get("nodestate", "n1")["status"].get("summary", {}).get("held", 0) > 0, 60, "n1 to report that a device is held")
+    # Together: without the driver root of "simulated", an agent would find no devices, and remove their specifications.
+    for kind, name in (("clusterpolicies", "cluster-policy"), ("penstocks", "simulated")):
+        fleet.cluster.api.delete(kind, name)
     ready.delete("penstocks", "simulated")
     ready.delete("clusterpolicies", "cluster-policy")
-    assert not fleet.kubectl("get", "daemonset,configmap,service", *SELECTED).stdout
+    assert not fleet.kubectl("get", "daemonset,configmap,service", *SELECTED, "-o", "name").stdout
     assert not written_by_agents(fleet), written_by_agents(fleet)
     left = {name: files_of_agents(node) for name, node in fleet.nodes.items() if files_of_agents(node)}
     assert list(left) == ["n1"] and not [file for file in left["n1"] if file.endswith("-ready")], left
@@ -357,7 +361,7 @@ def test_deleted_policies_leave_nothing_of_the_operator(ready, fleet):
     wait_for(lambda: started() > before, 360, "the container that holds a GPU to start again", lambda: fleet.kubectl("describe", "pod", "holder").stdout)
     fleet.clear()
     # The garbage collector learns late of pods that were created just before.
-    wait_for(lambda: not fleet.kubectl("get", "pods", *SELECTED).stdout, 180, "the agents' pods to be gone", every=0.5)
+    wait_for(lambda: not fleet.get("pods", *SELECTED)["items"], 180, "the agents' pods to be gone", every=0.5)
     assert not fleet.kubectl("get", "runtimeclass", "-l", "app.kubernetes.io/managed-by=penstock-operator", "-o", "name").stdout
     for name in fleet.nodes:
         found = fleet.get("node", name)["metadata"]
@@ -478,7 +482,7 @@ def test_a_device_config_serves_amds_gpus_alone_and_beside_a_cluster_policy(oper
         return daemon_set["metadata"]["ownerReferences"][0]["kind"], daemon_set["status"]["desiredNumberScheduled"]
 
     for kind in ("clusterpolicies", "penstocks"):  # of the scenarios before, where they were chosen without the last of them
-        fleet.kubectl("delete", kind, "--all", "--timeout=120s")
+        fleet.kubectl("delete", kind, "--all", "--timeout=400s")
     elsewhere = device_config("elsewhere", "default", selector={})
     operator.apply(NATIVE, elsewhere, device_config())
     wait_for(lambda: is_ready() and amounts() == {"n4": len(amd.minors)}, 120, "AMD's GPUs of n4", lambda: (amounts(), shown()))
@@ -497,8 +501,9 @@ def test_a_device_config_serves_amds_gpus_alone_and_beside_a_cluster_policy(oper
 
     fleet.cluster.api.delete("penstocks", "simulated")
     operator.delete(AMD, "gpus")
-    assert not fleet.kubectl("get", "daemonset,configmap,service", *SELECTED).stdout
+    operator.delete("penstocks", "simulated")
+    assert not fleet.kubectl("get", "daemonset,configmap,service", *SELECTED, "-o", "name").stdout
     wait_for(lambda: not amounts(), 60, "the Node objects to have no GPUs", amounts)
     found = fleet.get(AMD, "elsewhere")
     assert "status" not in found and "finalizers" not in found["metadata"], "objects in other namespaces are not the operator's"
-    fleet.kubectl("delete", AMD, "elsewhere", "--timeout=60s")
+    fleet.kubectl("delete", AMD, "elsewhere", "--timeout=300s")

@@ -239,7 +239,7 @@ def test_a_resource_is_renamed_and_gets_its_name_back_while_pods_hold_slots(shar
     wait_for(lambda: GPU not in a100.kubelet_lists(), 60, "the old name to be withdrawn", a100.kubelet_lists)
     assert not a100.kubelet_has(renamed) & set().union(*a100.kubelet_gave().values()), "what is held under the old name is offered under the new"
     shared.check(complete=False)
-    shared.kubectl("delete", "pods", "-l", "app=plain", "--wait=true", "--timeout=60s")
+    shared.kubectl("delete", "pods", "-l", "app=plain", "--wait=true", "--timeout=300s")
     a100.wanted = {renamed: {uuid: 4}}
     shared.wait_advertised(60)
     wanted = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB", "nvidia.com/gpu.replicas": "4"}
@@ -247,7 +247,7 @@ def test_a_resource_is_renamed_and_gets_its_name_back_while_pods_hold_slots(shar
     shared.hold("renamed", "n4", 4, renamed)
     shared.wait_held("renamed")
     shared.check()
-    shared.kubectl("delete", "pods", "-l", "app=renamed", "--wait=true", "--timeout=60s")
+    shared.kubectl("delete", "pods", "-l", "app=renamed", "--wait=true", "--timeout=300s")
     shared.edit({"by-uuid": BY_UUID, "own": sliced(4)})
     a100.wanted = {GPU: {uuid: 4}}
     shared.wait_advertised(60)

@@ -10,7 +10,7 @@ from fleet import NAMESPACE, WITHOUT_CDI
 from operators import NATIVE, cluster_policy, forget_taken_back, taken_back, written_by_agents
 
 CLASS, FOLDER, SOCKET, CONFIG = "gpu-containers", "/opt/container-programs", "/run/containerd/containerd.sock", "/etc/containerd/config.toml"
-SHOW, LABEL = f"cat {CONFIG} /etc/containerd/conf.d/*.toml 2>/dev/null || true", "nvidia.com/gpu.deploy.container-toolkit"
+SHOWN, LABEL = (CONFIG, "/etc/containerd/conf.d/*.toml"), "nvidia.com/gpu.deploy.container-toolkit"
 # As NVIDIA's documentation names the files of an engine that is installed elsewhere (k3s, RKE2).
 ENV = [{"name": "CONTAINERD_CONFIG", "value": CONFIG}, {"name": "CONTAINERD_SOCKET", "value": SOCKET}, {"name": "CONTAINERD_RUNTIME_CLASS", "value": "nvidia"},
        {"name": "CONTAINERD_SET_AS_DEFAULT", "value": "true"}]
@@ -34,14 +34,7 @@ def node(fleet):
     for one, config in before.items():
         one.run("sh", "-c", f"cat > {CONFIG}", input=config)
         one.run("sh", "-c", f"rm -rf /etc/containerd/conf.d /var/lib/penstock/engines {FOLDER}/toolkit/*")  # an agent may still mount the folder
-    restart(fleet, fleet.nodes[WITHOUT_CDI])
-
-
-def restart(fleet, node):
-    """As systemd restarts an engine: its containers go on."""
-    fleet.cluster.kill("containerd", node.k)
-    fleet.cluster.start("containerd", node.k)
-    wait_for(lambda: node.run("ctr", "version", check=False).returncode == 0, 60, "containerd to answer")
+    fleet.cluster.restart_engine(fleet.nodes[WITHOUT_CDI].k)
 
 
 def listed(output: str) -> list[str]:
@@ -65,18 +58,18 @@ def test_a_pod_of_the_runtime_class_gets_its_gpu_where_the_engine_was_configured
              lambda: node.allocator("kubelet"))
 
     def configured() -> str:
-        return node.run("sh", "-c", SHOW, check=False).stdout
+        return node.view.text(*SHOWN)
 
     def remarks() -> list[str]:
         return node.status()["configuration"].get("remarks", [])
     wait_for(lambda: any(remark.startswith(f"{LABEL}: ") for remark in remarks()), 60, "the label of the node to be named", remarks)
     others = [one for one in fleet.nodes.values() if one is not node]
-    wait_for(lambda: all("penstock-runtime" in one.run("sh", "-c", SHOW).stdout for one in others), 60, "the engines of the other nodes to be configured")
+    wait_for(lambda: all("penstock-runtime" in one.view.text(*SHOWN) for one in others), 60, "the engines of the other nodes to be configured")
     assert configured() == before, "the label was to keep the engine's configuration as it is"
     fleet.kubectl("label", "node", node.name, f"{LABEL}-")
     wait_for(lambda: f"{FOLDER}/toolkit/penstock-runtime" in configured(), 60, "the engine's configuration to name the runtime in the folder of the policy", configured)
     assert node.run("test", "-x", f"{FOLDER}/toolkit/penstock-runtime", check=False).returncode == 0
-    restart(fleet, node)
+    fleet.cluster.restart_engine(node.k)
     wait_for(lambda: node.allocator("kubelet").get("deviceList") == ["cdi-cri"], 120, "the agent to see that the engine injects CDI devices", lambda: node.allocator("kubelet"))
     fleet.wait_offered()
     container = {"name": "main", "image": DEBIAN, "imagePullPolicy": "Never", "command": ["sh", "-c", "nvidia-smi -L"], "resources": {"limits": {GPU: 1}}}
@@ -89,7 +82,7 @@ def test_a_pod_of_the_runtime_class_gets_its_gpu_where_the_engine_was_configured
     fleet.clear()
     forget_taken_back(fleet)
     for kind in ("clusterpolicies", "penstocks"):
-        fleet.kubectl("delete", kind, "--all", "-n", NAMESPACE, "--timeout=120s")
+        fleet.kubectl("delete", kind, "--all", "-n", NAMESPACE, "--timeout=400s")
     assert configured() == before
     assert fleet.kubectl("get", "runtimeclass", CLASS, check=False).returncode != 0
     assert not node.agents(), node.processes()
@@ -101,7 +94,7 @@ def test_a_pod_of_the_runtime_class_gets_its_gpu_where_the_engine_was_configured
 
 def test_a_node_that_is_gone_holds_the_deletion_for_a_minute_and_is_named(operator, node, fleet, measure):
     def configured(one) -> bool:
-        return "penstock-runtime" in one.run("sh", "-c", f"cat {CONFIG} /etc/containerd/conf.d/*.toml 2>/dev/null", check=False).stdout
+        return "penstock-runtime" in one.view.text(*SHOWN)
     operator.apply(native(), cluster_policy())
     operator.wait_state("ready", 240)
     wait_for(lambda: all(configured(one) for one in fleet.nodes.values()), 120, "the engines to be configured")

@@ -75,8 +75,8 @@ def test_walkthrough_q_the_label_of_dcm_divides_the_gpus_and_a_pod_that_is_not_r
     assert refused.count("No such device or address") == 3, f"the device group lets them be opened, and nothing drives them: {refused}"
     node = fleet.nodes["n2"]
     [[device]] = wait_for(lambda: [*node.held().values()], 60, "the agent to know what the pod has", node.held)
-    page = lambda: node.run("busybox", "wget", "-q", "-O", "-", f"http://{fleet.get('pod', '-n', NAMESPACE, fleet.agent_pods()['n2'])['status']['podIP']}:9400/metrics").stdout  # noqa: E731
-    wait_for(lambda: [line for line in page().splitlines() if line.startswith("gpu_") and 'pod="infer"' in line], 60, "AMD's metrics to name the pod", lambda: page()[-3000:])
+    wait_for(lambda: [line for line in fleet.page("n2").splitlines() if line.startswith("gpu_") and 'pod="infer"' in line], 60, "AMD's metrics to name the pod",
+             lambda: fleet.page("n2")[-3000:])
 
     whole = next(gpu for gpu in range(2) if not device.startswith(amd.id(gpu)))
     amd.errors(whole, "umc", uncorrectable=1)

@@ -40,12 +40,6 @@ def on_all(fleet: Fleet, act):
         list(beside.map(act, fleet.nodes.values()))
 
 
-def restart_engine(fleet: Fleet, node: Node):
-    fleet.cluster.kill("containerd", node.k)
-    fleet.cluster.start("containerd", node.k)
-    wait_for(lambda: node.run("ctr", "version", check=False).returncode == 0, 60, f"containerd of {node.name} to answer")
-
-
 @contextlib.contextmanager
 def runtime_that_injects(fleet: Fleet):
     """The engines of all nodes have the handler of the class, as an administrator sets it up: `penstock runtime configure` and `penstock cdi generate`."""
@@ -55,12 +49,12 @@ def runtime_that_injects(fleet: Fleet):
         node.run("sh", "-c", f"mkdir -p $(dirname {TOOLKIT}) && cat > {TOOLKIT}", input=AS_NVIDIA)
         node.run(node.programs / "penstock", "cdi", "generate", "--driver-root", ACCELERATORS, "--output", SPECIFICATION)
         node.run(node.programs / "penstock", "runtime", "configure", "--runtime", "containerd", "--runtime-name", CLASS, "--runtime-path", RUNTIME)
-        restart_engine(fleet, node)
+        fleet.cluster.restart_engine(node.k)
 
     def take_back(node: Node):
         node.run(node.programs / "penstock", "runtime", "unconfigure", "--runtime", "containerd")
         node.run("rm", "-rf", Path(TOOLKIT).parent, SPECIFICATION)
-        restart_engine(fleet, node)
+        fleet.cluster.restart_engine(node.k)
     try:
         on_all(fleet, set_up)
         yield

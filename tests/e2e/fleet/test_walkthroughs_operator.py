@@ -79,12 +79,12 @@ def test_an_install_with_egress_blocked_serves_a_first_pod(walk, fleet, measure)
         fleet.kubectl("apply", "-f", "-", input=FIRST_POD)
 
         def said() -> str:
-            return fleet.kubectl("logs", "cuda-vectoradd", check=False).stdout
+            return fleet.logs_of("cuda-vectoradd")
 
         def ended() -> bool:  # it is started again, and then has said nothing
             text = said()
             return "libcuda.so.1 has no cuInit" in text and text.endswith("Test FAILED\n")
-        wait_for(ended, 120, "the first pod to end", lambda: (said(), fleet.kubectl("describe", "pod", "cuda-vectoradd", check=False).stdout))
+        wait_for(ended, 120, "the first pod to end", lambda: fleet.kubectl("describe", "pod", "cuda-vectoradd", check=False).stdout)
         [container] = fleet.get("pod", "cuda-vectoradd")["spec"]["containers"]
         assert container["image"] == VECTORADD and container["resources"]["limits"] == {GPU: "1"}
     finally:

@@ -17,8 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             lease.error().message().find(id) != std::string::npos);
     return 0;
   }
-  Require(lease->id == id && lease->allocator == node::share::kLocalAllocator &&
-          !lease->slots.empty() && lease->processes.empty());
+  Require(lease->id == id && lease->allocator == api::kLocalAllocator && !lease->slots.empty() &&
+          lease->processes.empty());
   for (const auto& slot : lease->slots) Require(slot.shape.shares >= 1);
   const auto again = node::lease::DecodeNote(node::lease::EncodeNote(*lease), id);
   Require(again.ok());

@@ -8,6 +8,7 @@
 #include "api/compat/nvidia/cluster_policy.h"
 #include "api/compat/nvidia/gpu_cluster.h"
 #include "api/compat/nvidia/nvidia_driver.h"
+#include "backend/config_terms.h"
 
 namespace {
 
@@ -31,7 +32,8 @@ void CheckSpec(penstock::api::PenstockSpec spec) {
     if (driver.name.empty()) driver.name = "unnamed";
   const std::string written = ToJson(spec);
   const auto again = penstock::api::ParsePenstock(
-      R"({"apiVersion":"penstock.io/v1alpha1","kind":"Penstock","spec":)" + written + "}", "again");
+      R"({"apiVersion":"penstock.io/v1alpha1","kind":"Penstock","spec":)" + written + "}", "again",
+      penstock::backend::ConfigTerms());
   Require(again.ok() && ToJson(*again) == written);
 }
 

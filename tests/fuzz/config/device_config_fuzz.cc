@@ -7,6 +7,7 @@
 #include "api/cluster/penstock.h"
 #include "api/compat/amd/device_config.h"
 #include "api/compat/nvidia/cluster_policy.h"
+#include "backend/config_terms.h"
 
 namespace {
 
@@ -30,7 +31,8 @@ void CheckTranslation(std::string_view text, const PenstockSpec* over) {
   Require(size <= 64 * text.size() + 65'536);
   const std::string written = ToJson(config->spec);
   const auto again = penstock::api::ParsePenstock(
-      R"({"apiVersion":"penstock.io/v1alpha1","kind":"Penstock","spec":)" + written + "}", "again");
+      R"({"apiVersion":"penstock.io/v1alpha1","kind":"Penstock","spec":)" + written + "}", "again",
+      penstock::backend::ConfigTerms());
   Require(again.ok() && ToJson(*again) == written);
 }
 

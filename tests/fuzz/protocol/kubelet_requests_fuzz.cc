@@ -45,7 +45,7 @@ class Machine {
       inventory_.SetReading(one.id, {.reachable = true}, clock_.Wall());
     }
     static const api::NodeConfig config = Config();
-    offers_.Configure(config);
+    offers_.Configure(config, {});
     Require(!offers_.Get()->empty());
   }
 

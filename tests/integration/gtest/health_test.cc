@@ -179,7 +179,7 @@ TEST_F(Health, Issue1929AReplicaSetOnABadGpuIsUnhealthyAsAWhole) {
   OnLoop([this] {
     api::NodeConfig config;
     config.sharing.rules = {{.strategy = api::ShareStrategy::kTimeSlicing, .replicas = 4}};
-    node_->offers.Configure(config);
+    node_->offers.Configure(config, {});
   });
   machine_->Sim({"fault", "3", "xid", "95"});
   Await([this] { return !node_->Healthy(3); });

@@ -83,7 +83,7 @@ LabelSet LabelsOf(const SimulatedMachine& machine, const api::NodeConfig& config
   node::inventory::Inventory inventory;
   node::ledger::Ledger ledger;
   node::share::Offers offers(inventory, ledger, backend::FindDialect, {"kubelet", "local"});
-  offers.Configure(config);
+  offers.Configure(config, {});
   Look(*backend::MakeBackend("nvidia", machine.paths()), inventory);
   node::label::Labels labels(backend::FindDialect);
   node::label::LabelContext context = ContextOf(machine);

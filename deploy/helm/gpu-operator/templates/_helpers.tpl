@@ -142,7 +142,7 @@ app.kubernetes.io/component: agent
 
 {{/* The ClusterPolicy may be changed later, so the agents' rights do not depend on its values. */}}
 {{- define "penstock.writesLabels" -}}true{{- end -}}
-{{- define "penstock.writesFeatures" -}}false{{- end -}}
+{{- define "penstock.featureVerbs" -}}{{- end -}}
 {{- define "penstock.configMap" -}}{{- end -}}
 
 {{/* Of the clean-up's pods, which run wherever an agent may have run. */}}

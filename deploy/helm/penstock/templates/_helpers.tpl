@@ -27,13 +27,14 @@
 {{- .Values.image.pullPolicy -}}
 {{- end -}}
 
-{{/* "true" where agents write labels to their Nodes, and to NFD's NodeFeature objects. */}}
+{{/* "true" where agents write labels to their Nodes. */}}
 {{- define "penstock.writesLabels" -}}
 {{- and .Values.gfd.enabled (ne (include "penstock.onOff" .Values.penstock.labels.node) "off") -}}
 {{- end -}}
 
-{{- define "penstock.writesFeatures" -}}
-{{- and .Values.gfd.enabled (ne (include "penstock.onOff" .Values.penstock.labels.nodeFeature) "off") -}}
+{{/* What agents may do with NFD's NodeFeature objects. */}}
+{{- define "penstock.featureVerbs" -}}
+{{- ternary "get, create, patch" "get, delete" (and .Values.gfd.enabled (ne (include "penstock.onOff" .Values.penstock.labels.nodeFeature) "off")) -}}
 {{- end -}}
 
 {{/* What a selector may hold, without selectorLabelsOverride. */}}
@@ -324,7 +325,8 @@ priorityClassName: {{ . }}
 {{- $allocators := dict "kubelet" (dict "enabled" (ternary "on" "off" .Values.devicePlugin.enabled)) "local" (dict "enabled" "off") -}}
 {{- $config := dict "apiVersion" "penstock.io/v1alpha1" "kind" "NodeConfig" "paths" $paths "labels" $labels "cluster" $cluster (ternary "doors" "allocators" (hasKey $own.config "doors")) $allocators -}}{{- /* doors: the name in 0.1.0 */ -}}
 {{- if .Values.mps.root -}}
-{{- $_ := set $config "sharing" (dict "mps" (dict "root" .Values.mps.root)) -}}
+{{- $former := hasKey ($own.config.sharing | default dict) "mps" -}}{{- /* the name in 0.1.0 */ -}}
+{{- $_ := set $config "sharing" (ternary (dict "mps" (dict "root" .Values.mps.root)) (dict "serverRoots" (dict "nvidia" .Values.mps.root)) $former) -}}
 {{- end -}}
 {{- if eq (include "penstock.cdi" .) "true" -}}
 {{- $_ := set $paths "cdiRoot" $own.cdi.dir -}}

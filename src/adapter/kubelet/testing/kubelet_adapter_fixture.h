@@ -54,6 +54,7 @@ class KubeletAdapterTest : public ::testing::Test {
           control_, io_,
           KubeletAdapter::Options{
               .kubelet_dir = kubelet_.kubelet_dir(),
+              .proc_root = proc_root_,
               .host_paths = [] { return [](const std::string& path) { return "/host" + path; }; },
               .share_policy = [this] { return policy_.load(); },
               .containers = [this] { return containers_; },
@@ -80,7 +81,7 @@ class KubeletAdapterTest : public ::testing::Test {
 
   /// Applies another configuration; the kubelet gets the result at once.
   void Configure(const api::NodeConfig& config) {
-    On([&] { offers_.Configure(config); });
+    On([&] { offers_.Configure(config, {}); });
   }
 
   /// Waits until the kubelet knows exactly these devices of a resource, healthy or not.
@@ -145,6 +146,7 @@ class KubeletAdapterTest : public ::testing::Test {
 
   api::ContainersConfig containers_;                                  // used on the control loop
   base::Duration list_read_within_ = std::chrono::milliseconds(100);  // as Make finds it
+  std::string proc_root_ = "/proc";                                   // likewise
   std::atomic<api::SharePolicy> policy_ = api::SharePolicy::kDistributed;
   base::Published<KubeletAmounts> kubelet_has_;
   os::TemporaryFolder folder_;

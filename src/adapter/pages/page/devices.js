@@ -49,7 +49,7 @@ export function reasonsOf(device) {
     device.probationUntil && `on probation until ${moment(device.probationUntil)}`,
     device.withheld &&
       device.withheld !== device.health?.reason &&
-      `not offered: ${device.withheld}`,
+      `${device.resource ? "not as configured" : "not offered"}: ${device.withheld}`,
     device.warning,
     device.telemetryProblem && `values are missing: ${device.telemetryProblem}`,
   ]

@@ -81,10 +81,9 @@ export function count(amount, singular) {
   return `${amount} ${singular}${amount === 1 ? "" : "s"}`;
 }
 
-/** What the devices of a node are called. */
+/** What the devices of a node are called; earlier agents do not say of which kind theirs are. */
 export function wordFor(devices) {
-  const known = ["nvidia", "amd", "intel"];
-  return devices.length > 0 && devices.every((device) => known.includes(device.vendor))
+  return devices.length > 0 && devices.every((device) => (device.kind ?? "GPU") === "GPU")
     ? "GPU"
     : "device";
 }

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/allocators.h"
 #include "api/config/remote_config.h"
 #include "backend/all.h"
 #include "base/core/strings.h"
@@ -217,7 +218,7 @@ Offered OfferOf(const api::NodeConfig& config, const Snapshot& gpus, const std::
                                                         .nfd = true});
   Offered offered{.labels = preview.labels};
   for (const auto& offer : preview.offers)
-    if (offer.allocator == "kubelet" && !offer.slots.empty())
+    if (api::FindAllocator(offer.allocator).advertises && !offer.slots.empty())
       offered.resources[offer.resource] += static_cast<std::int64_t>(offer.slots.size());
   const auto& drivers = gpus.vendors;
   if (drivers.empty() ||

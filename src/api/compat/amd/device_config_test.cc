@@ -9,6 +9,7 @@
 #include "api/compat/amd/device_config_fields.h"
 #include "api/compat/nvidia/cluster_policy.h"
 #include "api/compat/policy_kinds.h"
+#include "api/testing/config_terms.h"
 #include "base/core/json_text.h"
 #include "base/testing/build_tree.h"
 #include "base/yaml.h"
@@ -103,7 +104,7 @@ TEST(DeviceConfig, TranslatesEachSampleAsItsCopySays) {
     const auto again = ParsePenstock(R"({"apiVersion": "penstock.io/v1alpha1", "kind": "Penstock",
         "spec": )" + ToJson(translation->spec) +
                                          "}",
-                                     name);
+                                     name, SomeTerms());
     ASSERT_TRUE(again.ok()) << name << ": " << again.error().message();
     EXPECT_EQ(ToJson(*again), ToJson(translation->spec));
   }

@@ -8,6 +8,7 @@
 #include "api/compat/nvidia/cluster_policy_fields.h"
 #include "api/compat/nvidia/driver_names.h"
 #include "api/compat/nvidia/exporter_options.h"
+#include "api/compat/nvidia/node_status.h"
 #include "api/config/node_config_check.h"
 #include "base/core/strings.h"
 
@@ -84,7 +85,7 @@ PenstockSpec StartOfNodes() {
   spec.node.local_allocator = Switch::kOff;
   spec.node.http.listen = ":9400";
   // Programs wait for these files, with any policy.
-  spec.node.validation.directory = "/run/nvidia/validations";
+  spec.node.validation.directory = kValidationFolder;
   spec.node.cdi.enabled = Switch::kOn;
   return spec;
 }

@@ -92,7 +92,7 @@ std::vector<ResourceField> PluginFields() {
                     }});
   fields.push_back({.path = "devicePlugin.mps", .type = kMap});
   fields.push_back({.path = "devicePlugin.mps.root",
-                    .text = "Folder of MPS' pipes and logs on the nodes (sharing.mps.root).",
+                    .text = "Folder of MPS' pipes and logs on the nodes (sharing.serverRoots).",
                     .schema_default = "/run/nvidia/mps",
                     .apply = [](PolicyWork& work, const Value& value) {
                       GivePlugin(work, "--mps-root", value.text);
@@ -104,7 +104,7 @@ std::vector<ResourceField> LayoutFields() {
   std::vector<ResourceField> fields = {
       {.path = "mig", .type = kMap},
       {.path = "mig.strategy",
-       .text = "Under which resource names MIG devices are offered (parts.migStrategy).",
+       .text = "Under which resource names MIG devices are offered (parts.profiledStrategy).",
        .words = {"none", "single", "mixed"},
        .apply = [](PolicyWork& work,
                    const Value& value) { GivePlugin(work, "--mig-strategy", value.text); }},

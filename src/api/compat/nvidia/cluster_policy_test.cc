@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/compat/resource_fields.h"
+#include "api/testing/config_terms.h"
 #include "base/core/json_text.h"
 #include "base/testing/build_tree.h"
 #include "base/yaml.h"
@@ -84,7 +85,7 @@ TEST(ClusterPolicy, TranslatesEachSampleAsItsCopySays) {
     for (DriverSpec& driver : named.drivers) driver.name = "cluster-policy";
     const auto again = ParsePenstock(R"({"apiVersion": "penstock.io/v1alpha1", "kind": "Penstock",
         "spec": )" + ToJson(named) + "}",
-                                     name);
+                                     name, SomeTerms());
     ASSERT_TRUE(again.ok()) << name << ": " << again.error().message();
     EXPECT_EQ(ToJson(*again), ToJson(named));
   }
@@ -213,7 +214,7 @@ TEST(ClusterPolicy, GivesTheSettingsOfTheProgramsTheirEffect) {
   EXPECT_THAT(spec.node.containers.device_list, ElementsAre(DeviceList::kCdiCri));
   EXPECT_EQ(spec.node.device_ids, DeviceIds::kIndex);
   EXPECT_EQ(spec.node.containers.device_files, Switch::kOn);
-  EXPECT_EQ(spec.node.sharing.server_root, "/run/mps");
+  EXPECT_EQ(OfVendor(spec.node.sharing.server_roots, "nvidia"), "/run/mps");
   EXPECT_EQ(spec.host.driver_root, "/opt/driver");
   EXPECT_EQ(spec.node.paths.host_driver_root, "");
   EXPECT_FALSE(spec.node.labels.timestamp);

@@ -209,6 +209,7 @@ base::Result<CounterSelection> ParseCounters(std::string_view text, std::string_
 base::Result<CounterSelection> CheckCounters(std::span<const MetricRow> rows,
                                              std::string_view where,
                                              std::span<const CounterField> fields) {
+  if (rows.empty()) return CounterSelection();  // each command of the tool checks them
   Judge judge(fields);
   for (std::size_t i = 0; i < rows.size(); ++i) judge.Take(base::Item(where, i), rows[i]);
   return std::move(judge).Verdict();

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "api/allocators.h"
+
 namespace penstock::api::compat {
 namespace {
 
@@ -83,8 +85,8 @@ NodeConfig WithServices(NodeConfig config, const NodeServices& services,
                       "\" is not served yet: this Node's devices are for containers");
   if (!services.device_plugin) {
     for (AssignmentRule& rule : config.assignments)
-      if (rule.allocator == "kubelet") rule.allocator = "none";
-    config.assignments.push_back({.devices = {}, .allocator = "none"});
+      if (FindAllocator(rule.allocator).advertises) rule.allocator = kNoAllocator;
+    config.assignments.push_back({.devices = {}, .allocator = std::string(kNoAllocator)});
   }
   if (!services.exporter)
     std::erase_if(config.telemetry.names, [](MetricNames names) {

@@ -231,19 +231,17 @@ void ApplyXids(const Context& context) {
 }
 
 void ApplyMps(const Context& context) {
-  static const SharingConfig kDefaults;
+  const std::string vendor = "nvidia", usual = "/run/nvidia/mps";
   Notes& notes = context.notes;
   SharingConfig& sharing = context.config.sharing;
-  const std::string& known =
-      sharing.host_server_root.empty() ? sharing.server_root : sharing.host_server_root;
+  const std::string root = OfVendor(sharing.server_roots, vendor);
+  std::string known = OfVendor(sharing.host_server_roots, vendor);
+  if (known.empty()) known = root.empty() ? usual : root;
   if (notes.mps_root && !notes.mps_root->empty() && *notes.mps_root != known) {
     // The option gives the host's path of the folder. If no other path was configured, the agent
     // opens the folder under the same path.
-    if (sharing.server_root == kDefaults.server_root) {
-      sharing.server_root = *notes.mps_root;
-    } else {
-      sharing.host_server_root = *notes.mps_root;
-    }
+    const bool moves = root.empty() || root == usual;
+    (moves ? sharing.server_roots : sharing.host_server_roots)[vendor] = *notes.mps_root;
   }
   const bool mps = std::ranges::any_of(
       sharing.rules, [](const auto& rule) { return rule.strategy == ShareStrategy::kServer; });

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/config/config_change.h"
+#include "api/testing/config_terms.h"
 #include "api/testing/reference.h"
 
 namespace penstock::api::compat {
@@ -408,8 +409,8 @@ TEST(DevicePluginConfig, PrecedenceOfCommandLineEnvironmentAndFile) {
       {"--shared-devices-allocation-policy", "SHARED_DEVICES_ALLOCATION_POLICY",
        "flags: {plugin: {sharedDevicesAllocationPolicy: packed}}", "distributed", "packed",
        "sharing.policy", "packed", "", "packed"},
-      {"--mps-root", "MPS_ROOT", "flags: {mpsRoot: /f}", "/e", "/c", "sharing.mps.root", "/f", "/e",
-       "/c"},
+      {"--mps-root", "MPS_ROOT", "flags: {mpsRoot: /f}", "/e", "/c", "sharing.serverRoots",
+       "{nvidia: /f}", "{nvidia: /e}", "{nvidia: /c}"},
       {"--no-timestamp", "GFD_NO_TIMESTAMP", "flags: {gfd: {noTimestamp: true}}", "false", "true",
        "labels.timestamp", "false", "", "false"},
       {"--use-node-feature-api", "USE_NODE_FEATURE_API", "flags: {useNodeFeatureAPI: true}", "0",
@@ -671,22 +672,26 @@ TEST(DevicePluginConfig, Issue634MpsNeedsNoRoot) {
   const Translation translation =
       Translated("sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 10}]}}\n");
   EXPECT_THAT(translation.config.sharing.rules, ElementsAre(Mps(10)));
-  EXPECT_EQ(translation.config.sharing.server_root, "/run/nvidia/mps");
+  EXPECT_THAT(translation.config.sharing.server_roots, IsEmpty()) << "the usual one";
   EXPECT_THAT(translation.not_yet, IsEmpty());
 }
 
 TEST(DevicePluginConfig, TheRootOfMpsIsWhatTheHostCallsIt) {
   const std::string file = "flags: {mpsRoot: /data/mps}\n";
   const NodeConfig plain = Translated(file).config;
-  EXPECT_EQ(plain.sharing.server_root, "/data/mps");
-  EXPECT_EQ(plain.sharing.host_server_root, "");
+  EXPECT_EQ(OfVendor(plain.sharing.server_roots, "nvidia"), "/data/mps");
+  EXPECT_THAT(plain.sharing.host_server_roots, IsEmpty());
   NodeConfig base;  // of an agent in a container
-  base.sharing.server_root = "/mps";
+  base.sharing.server_roots["nvidia"] = "/mps";
   const auto inside = TranslateDevicePlugin(file, "f", {}, base);
   ASSERT_TRUE(inside.ok());
-  EXPECT_EQ(inside->config.sharing.server_root, "/mps");
-  EXPECT_EQ(inside->config.sharing.host_server_root, "/data/mps");
-  base.sharing.server_root = "/data/mps";
+  EXPECT_EQ(OfVendor(inside->config.sharing.server_roots, "nvidia"), "/mps");
+  EXPECT_EQ(OfVendor(inside->config.sharing.host_server_roots, "nvidia"), "/data/mps");
+  base.sharing.server_roots["nvidia"] = "/run/nvidia/mps";  // the default counts as none
+  EXPECT_EQ(
+      OfVendor(TranslateDevicePlugin(file, "f", {}, base)->config.sharing.server_roots, "nvidia"),
+      "/data/mps");
+  base.sharing.server_roots["nvidia"] = "/data/mps";
   EXPECT_THAT(Changes(base, TranslateDevicePlugin(file, "f", {}, base)->config), IsEmpty());
   EXPECT_THAT(ErrorOf("flags: {mpsRoot: mps}\n"),
               HasSubstr("flags.mpsRoot: \"mps\" must be an absolute path"));
@@ -856,7 +861,7 @@ TEST(DevicePluginConfig, WhatIsTranslatedIsAValidNodeConfigAndReadsBack) {
         Translated(text, {Environment("DP_ENABLE_HEALTHCHECKS", "DP_ENABLE_HEALTHCHECKS", "79")})
             .config;
     EXPECT_TRUE(Validate(config).ok()) << text;
-    const auto again = ParseNodeConfig(ToYaml(config), "printed");
+    const auto again = ParseNodeConfig(ToYaml(config), "printed", SomeTerms());
     ASSERT_TRUE(again.ok()) << again.error().message();
     EXPECT_THAT(Changes(config, *again), IsEmpty()) << text;
   }

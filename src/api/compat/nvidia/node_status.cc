@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "api/allocators.h"
+
 namespace penstock::api::compat {
 namespace {
 
@@ -53,17 +55,15 @@ std::map<std::string, std::string> ValidationFiles(const std::vector<ValidationS
 
 void NodeStatusFacts::Take(const Report& report, const std::vector<ValidationStep>& now_steps,
                            const std::map<std::string, int>& on_bus, double now) {
-  static constexpr char kKubelet[] = "kubelet";
   // It was passed until now if it was passed at the last report.
   if (DriverPassed(steps) || DriverPassed(now_steps)) driver_passed = now;
   if (Passed(steps, "plugin") || Passed(now_steps, "plugin")) plugin_passed = now;
   steps = now_steps;
-  device_plugin = std::ranges::any_of(report.allocators, [](const AllocatorReport& one) {
-    return one.name == kKubelet && one.state != "closed";
-  });
+  const AllocatorReport* kubelet = AdvertisingAllocator(report);
+  device_plugin = kubelet != nullptr && kubelet->state != "closed";
   offered = 0;
   for (const DeviceReport& device : report.devices)
-    if (device.vendor == kNodeStatusVendor && device.allocator == kKubelet &&
+    if (device.vendor == kNodeStatusVendor && FindAllocator(device.allocator).advertises &&
         !device.resource.empty() && Passed(steps, "plugin"))
       offered += device.shares;
   const auto count = on_bus.find(std::string(kNodeStatusVendor));

@@ -11,6 +11,9 @@
 
 namespace penstock::api::compat {
 
+/// The folder, in which NVIDIA's other programs expect them.
+inline constexpr char kValidationFolder[] = "/run/nvidia/validations";
+
 /// The names of all files in that folder that Penstock writes or removes.
 const std::vector<std::string_view>& ValidationFileNames();
 

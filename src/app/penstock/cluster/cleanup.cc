@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "app/penstock/cluster/cleanup_operator.h"
+#include "app/state_files.h"
 #include "base/core/quantity.h"
+#include "os/lock_file.h"
 
 namespace penstock::app {
 
@@ -117,7 +119,10 @@ int OnHost(const Common& common, const CleanupOptions& options) {
   const auto config = Resolve(common.settings);
   if (!config.ok()) return Fail(config.error().message());
   if (options.check) {
-    const auto left = options.keep_state ? SeenOnHost(*config) : LeftOnHost(*config);
+    auto left = options.keep_state ? SeenOnHost(*config) : LeftOnHost(*config);
+    // It writes again what is not there at this moment.
+    if (os::LockFile::IsHeld(LockPath(config->paths.run_dir)))
+      left.emplace_back("an agent that has not ended");
     for (const std::string& one : left) std::cerr << "left: " << one << "\n";
     return left.empty() ? 0 : 1;
   }

@@ -138,12 +138,11 @@ class Cleaner {
         }))
       return;
     const std::string name = analysis::TextAt(node, {"metadata", "name"});
-    const Json patch = {
-        {"status",
-         {{"conditions", Json::array({{{"$patch", "delete"}, {"type", kReadyCondition}}})}}}};
     protocol::kube::ApiCall call =
-        protocol::kube::Patch(kinds::Nodes(), "", name, protocol::kube::kStrategicMergePatch, patch,
-                              std::string(kManagers), "status");
+        protocol::kube::Patch(kinds::Nodes(), "", name, protocol::kube::kStrategicMergePatch,
+                              protocol::kube::WithoutCondition(
+                                  kReadyCondition, analysis::TextAt(node, {"metadata", "uid"})),
+                              kManagers, "status");
     if (options_.dry_run) call.query["dryRun"] = "All";
     const auto written = server_(std::move(call));
     if (!written.ok() && protocol::kube::IsOfAnother(written.error())) return;

@@ -1,16 +1,21 @@
 // Removes what an agent leaves in its folders: known names only, so that other files in those
 // folders are kept.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <functional>
+#include <map>
 #include <set>
 
 #include <unistd.h>
 
 #include "api/compat/nvidia/node_status.h"
+#include "app/kept_configuration.h"
 #include "app/penstock/cluster/cleanup.h"
+#include "app/state_files.h"
 #include "app/stopped_services.h"
 #include "backend/all.h"
+#include "base/core/strings.h"
 #include "node/cdi/folder.h"
 #include "node/ledger/checkpoint.h"
 #include "node/usage/record_files.h"
@@ -28,18 +33,56 @@ namespace penstock::app {
 
 namespace {
 
-constexpr char kLock[] = "agent.lock";
+constexpr char kCleanHost[] = "penstock cleanup --host";
+
+/// Where an agent writes outside its own folders: by this configuration, and by those that the
+/// node's agent had last. They may be others, as where one of two policies was deleted just before
+/// the other.
+struct Written {
+  std::set<std::string> features_files;
+  std::set<std::string> cdi_roots, installs, validations;  // folders
+  std::set<std::string> hooks;  // of specifications; empty: penstock-hook
+};
+
+Written WrittenBy(const api::NodeConfig& config) {
+  std::vector<api::NodeConfig> all;
+  const std::string path = KeptConfigurationPath(config.paths.state_dir);
+  const auto text = os::ReadFile(path);
+  if (const auto kept = text.ok() ? DecodeKept(*text, path) : text.error(); kept.ok())
+    all = LastConfigs({}, *kept);
+  // Where the default applied, a flag that is not kept may have named another folder, and the
+  // default may be another agent's.
+  for (api::NodeConfig& last : all)
+    if (last.paths.cdi_root == api::PathsConfig().cdi_root)
+      last.paths.cdi_root = config.paths.cdi_root;
+  all.push_back(config);
+  Written written;
+  for (const api::NodeConfig& one : all) {
+    written.features_files.insert(one.labels.features_file);
+    written.cdi_roots.insert(one.paths.cdi_root);
+    written.installs.insert(one.cdi.install);
+    written.hooks.insert(one.cdi.hook);
+    written.validations.insert(one.validation.directory);
+  }
+  for (auto* paths : {&written.features_files, &written.installs, &written.validations})
+    paths->erase("");
+  return written;
+}
 
 /// The specification files that an agent has written, for any vendor.
-std::vector<std::string> OwnSpecifications(const std::string& folder) {
+std::vector<std::string> OwnSpecifications(const Written& written) {
   std::set<std::string> kinds;
-  for (const device::Dialect* dialect : backend::Dialects()) {
-    kinds.insert(std::string(dialect->cdi_kind()));
-    for (const device::CdiClass& one : dialect->CdiClasses()) kinds.insert(one.kind);
-  }
-  std::vector<std::string> files =
-      node::cdi::OwnFiles(os::ListDirectory(folder).value_or({}), kinds);
-  for (std::string& file : files) file.insert(0, folder + "/");
+  for (const device::Dialect* dialect : backend::Dialects())
+    kinds.merge(node::cdi::KindsOf(*dialect));
+  std::vector<std::string> files;
+  for (const std::string& folder : written.cdi_roots)
+    for (const std::string& file :
+         node::cdi::OwnFiles(os::ListDirectory(folder).value_or({}), kinds)) {
+      const bool is_theirs = std::ranges::all_of(written.hooks, [&](const std::string& hook) {
+        return node::cdi::IsOfAnotherPlugin(folder, file, hook);
+      });
+      if (!is_theirs) files.push_back(folder + "/" + file);
+    }
   return files;
 }
 
@@ -55,13 +98,12 @@ bool AreDevicesHeld(const api::NodeConfig& config) {
 }
 
 /// The files by which engines and NFD know what the node has.
-std::vector<std::string> Announcements(const api::NodeConfig& config) {
+std::vector<std::string> Announcements(const api::NodeConfig& config, const Written& written) {
   std::vector<std::string> files;
-  if (!config.labels.features_file.empty() && os::Exists(config.labels.features_file))
-    files.push_back(config.labels.features_file);
+  for (const std::string& file : written.features_files)
+    if (os::Exists(file)) files.push_back(file);
   if (!AreDevicesHeld(config))
-    for (std::string& file : OwnSpecifications(config.paths.cdi_root))
-      files.push_back(std::move(file));
+    for (std::string& file : OwnSpecifications(written)) files.push_back(std::move(file));
   return files;
 }
 
@@ -72,8 +114,10 @@ bool SeesOnlyItself(const std::string& proc_root) {
 }
 
 /// Removes from the engines' configurations what an agent, or `penstock runtime configure`, wrote.
-/// In a container, the files are those in the root of the machine's first process.
-void UndoEngines(const api::NodeConfig& config, CleanupOutcome& outcome) {
+/// In a container, the files are those in the root of the machine's first process. `command` does
+/// it where this container cannot.
+void UndoEngines(const api::NodeConfig& config, const std::string& command,
+                 CleanupOutcome& outcome) {
   const std::string& state_dir = config.paths.state_dir;
   auto installs = protocol::engine::ConfiguredInstalls(state_dir);
   if (!installs.ok()) outcome.failures.push_back(installs.error().message());
@@ -82,8 +126,8 @@ void UndoEngines(const api::NodeConfig& config, CleanupOutcome& outcome) {
     if (SeesOnlyItself(config.paths.proc_root)) {
       outcome.failures.push_back(
           "Penstock's lines in " + install.config + " (" + install.name +
-          ") stay: this container does not see the machine's files (hostPID); "
-          "`penstock cleanup --host --keep-state` on the machine removes them");
+          ") stay: this container does not see the machine's files (hostPID); `" + command +
+          "` on the machine removes them");
       continue;
     }
     protocol::engine::SeeAsTheMachine(install, config.paths.proc_root);
@@ -147,47 +191,57 @@ std::string OwnRecords(const api::NodeConfig& config) {
 }
 
 /// The files to remove, the lock last: while it is held, no agent can start.
-std::vector<std::string> Files(const api::NodeConfig& config, bool with_lock) {
+std::vector<std::string> Files(const api::NodeConfig& config, const Written& written,
+                               bool with_lock) {
   std::vector<std::string> files;
   const auto add = [&files](const std::string& path) {
     if (os::Exists(path)) files.push_back(path);
   };
-  for (const char* name : {"configuration.json", "ledger.json", "health.json", "health-marks.json",
-                           "doors.json", "changes.json", "layout.json", "layout-amd.json",
-                           "parts.json", "services.json", "queue.json", "usage.json",
-                           "usage-end.json", "agent.log", protocol::engine::cri::kProbeLog})
+  for (const char* name :
+       {"configuration.json", "ledger.json", "ledger-limits.json", "health.json",
+        "health-marks.json", "doors.json", "changes.json", "layout.json", "layout-amd.json",
+        "parts.json", "services.json", "queue.json", "usage.json", "usage-end.json", "agent.log",
+        protocol::engine::cri::kProbeLog})
     add(config.paths.state_dir + "/" + name);
   for (const std::string& file : node::usage::RecordFiles(OwnRecords(config)).List()) add(file);
-  if (!config.labels.features_file.empty()) add(config.labels.features_file);
-  for (const std::string& file : OwnSpecifications(config.paths.cdi_root)) add(file);
-  // Another configuration, or another policy, may have had them in the other one.
-  for (const std::string& folder :
-       std::set<std::string>{config.cdi.install, config.paths.state_dir})
+  for (const std::string& file : written.features_files) add(file);
+  for (const std::string& file : OwnSpecifications(written)) add(file);
+  // Another configuration, or another policy, may have had them in the state folder.
+  std::set<std::string> programs = written.installs;
+  programs.insert(config.paths.state_dir);
+  for (const std::string& folder : programs)
     for (const char* program : {"penstock-hook", "penstock-runtime", "penstock-probe"})
-      if (!folder.empty()) add(folder + "/" + program);
+      add(folder + "/" + program);
   add(config.paths.run_dir + "/penstock.sock");
-  add(config.paths.run_dir + "/" + kLock + ".replaced");
-  if (with_lock) add(config.paths.run_dir + "/" + kLock);
+  const std::string lock = LockPath(config.paths.run_dir);
+  add(lock + ".replaced");
+  if (with_lock) add(lock);
   return files;
 }
 
 /// While it is held, no agent can start; nothing: none was here. kFailedPrecondition: one runs.
 base::Result<std::optional<os::LockFile>> LockAgentsOut(const api::NodeConfig& config) {
   if (!os::Exists(config.paths.run_dir)) return std::optional<os::LockFile>();
-  auto taken = os::LockFile::Take(config.paths.run_dir + "/" + kLock);
+  auto taken = os::LockFile::Take(LockPath(config.paths.run_dir));
   if (!taken.ok()) return base::Error(base::Code::kFailedPrecondition, taken.error().message());
   return std::optional<os::LockFile>(*std::move(taken));
 }
 
-/// The files by which other programs wait for the node.
-std::vector<std::string> ReadyFiles(const api::NodeConfig& config) {
-  std::vector<std::string> files;
-  const std::string& folder = config.validation.directory;
-  if (folder.empty()) return files;
-  for (const std::string_view name : api::compat::ValidationFileNames())
-    if (const std::string file = folder + "/" + std::string(name); os::Exists(file))
-      files.push_back(file);
+/// The files by which other programs wait for the node, by folder.
+std::map<std::string, std::vector<std::string>> ReadyFiles(const Written& written) {
+  std::map<std::string, std::vector<std::string>> files;
+  for (const std::string& folder : written.validations)
+    for (const std::string_view name : api::compat::ValidationFileNames())
+      if (const std::string file = folder + "/" + std::string(name); os::Exists(file))
+        files[folder].push_back(file);
   return files;
+}
+
+std::vector<std::string> ReadyFilesOfAll(const Written& written) {
+  std::vector<std::string> all;
+  for (const auto& [folder, files] : ReadyFiles(written))
+    all.insert(all.end(), files.begin(), files.end());
+  return all;
 }
 
 void RemoveFile(const std::string& file, bool reported, CleanupOutcome& outcome) {
@@ -207,31 +261,41 @@ std::vector<std::string> EngineJournals(const api::NodeConfig& config) {
   return left;
 }
 
+/// Whether an engine that still has Penstock's lines needs it: a program that it starts, without
+/// which pods of the runtime's class fail and running ones cannot be deleted, or what says where
+/// those are.
+bool IsForEngines(const std::string& file) {
+  const std::string leaf = base::LeafOf(file);
+  return leaf == "penstock-runtime" || leaf == "penstock-hook" || leaf == "configuration.json";
+}
+
 /// Not through a link that another user has put in the folder's place.
-void RemoveReadyFiles(const api::NodeConfig& config, CleanupOutcome& outcome) {
-  const auto files = ReadyFiles(config);
-  if (files.empty()) return;
+void RemoveReadyFiles(const Written& written, CleanupOutcome& outcome) {
   std::vector<std::string> names;
   for (const std::string_view name : api::compat::ValidationFileNames()) names.emplace_back(name);
-  const base::Status removed = os::UpdateMarkers(config.validation.directory, {}, names);
-  if (removed.ok())
-    outcome.removed.insert(outcome.removed.end(), files.begin(), files.end());
-  else
-    outcome.failures.push_back(removed.error().message());
+  for (const auto& [folder, files] : ReadyFiles(written)) {
+    const base::Status removed = os::UpdateMarkers(folder, {}, names);
+    if (removed.ok())
+      outcome.removed.insert(outcome.removed.end(), files.begin(), files.end());
+    else
+      outcome.failures.push_back(removed.error().message());
+  }
 }
 
 }  // namespace
 
 std::vector<std::string> LeftOnHost(const api::NodeConfig& config) {
-  auto left = Files(config, true);
-  for (const std::string& file : ReadyFiles(config)) left.push_back(file);
+  const Written written = WrittenBy(config);
+  auto left = Files(config, written, true);
+  for (const std::string& file : ReadyFilesOfAll(written)) left.push_back(file);
   for (const std::string& journal : EngineJournals(config)) left.push_back(journal);
   return left;
 }
 
 std::vector<std::string> SeenOnHost(const api::NodeConfig& config) {
+  const Written written = WrittenBy(config);
   std::vector<std::string> left = EngineJournals(config);
-  for (const auto& files : {ReadyFiles(config), Announcements(config)})
+  for (const auto& files : {ReadyFilesOfAll(written), Announcements(config, written)})
     left.insert(left.end(), files.begin(), files.end());
   return left;
 }
@@ -243,14 +307,15 @@ base::Result<CleanupOutcome> CleanSeen(const api::NodeConfig& config, bool dry_r
     return outcome;
   }
   ASSIGN(const auto lock, LockAgentsOut(config));
-  UndoEngines(config, outcome);
+  const Written written = WrittenBy(config);
+  UndoEngines(config, "penstock cleanup --host --keep-state", outcome);
   const std::size_t failures = outcome.failures.size();
   StartServices(config, outcome);
   // A later agent would start them again, also where someone has stopped them meanwhile.
   if (outcome.failures.size() == failures)
     RemoveFile(StoppedServicesPath(config.paths.state_dir), false, outcome);
-  RemoveReadyFiles(config, outcome);
-  for (const std::string& file : Announcements(config)) RemoveFile(file, true, outcome);
+  RemoveReadyFiles(written, outcome);
+  for (const std::string& file : Announcements(config, written)) RemoveFile(file, true, outcome);
   return outcome;
 }
 
@@ -260,25 +325,37 @@ base::Result<CleanupOutcome> CleanHost(const api::NodeConfig& config, bool dry_r
     outcome.removed = LeftOnHost(config);
     return outcome;
   }
-  const std::string lock_path = config.paths.run_dir + "/" + kLock;
+  const std::string lock_path = LockPath(config.paths.run_dir);
   const bool locked_before = os::Exists(lock_path);
   ASSIGN(const auto lock, LockAgentsOut(config));
   const bool has_folder = lock.has_value();
-  UndoEngines(config, outcome);
+  const Written written = WrittenBy(config);
+  UndoEngines(config, kCleanHost, outcome);
+  const bool engines_left = !EngineJournals(config).empty();
   StartServices(config, outcome);
-  RemoveReadyFiles(config, outcome);
+  RemoveReadyFiles(written, outcome);
   const auto remove_folder = [&outcome](const std::string& folder) {
     if (!folder.empty() && ::rmdir(folder.c_str()) == 0) outcome.removed.push_back(folder);
   };
-  for (const std::string& file : Files(config, has_folder)) {
-    if (file == lock_path)
-      remove_folder(config.cdi.install);  // removing the lock completes the removal
+  std::vector<std::string> kept;
+  for (const std::string& file : Files(config, written, has_folder)) {
+    if (engines_left && IsForEngines(file)) {
+      kept.push_back(file);
+      continue;
+    }
+    if (file == lock_path)  // removing the lock completes the removal
+      for (const std::string& folder : written.installs) remove_folder(folder);
     RemoveFile(file, file != lock_path || locked_before, outcome);
   }
+  if (!kept.empty())
+    outcome.failures.push_back(
+        "what container engines start by Penstock's lines stays with them: " +
+        base::Join(kept, ", ") + "; `" + kCleanHost + "` on the machine removes both");
   // Keeps mount points and folders that contain other files.
+  for (const auto* folders : {&written.installs, &written.validations})
+    for (const std::string& folder : *folders) remove_folder(folder);
   for (const std::string& folder :
-       {config.cdi.install, OwnRecords(config), config.validation.directory, config.paths.state_dir,
-        config.paths.run_dir})
+       {OwnRecords(config), config.paths.state_dir, config.paths.run_dir})
     remove_folder(folder);
   return outcome;
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/kept_configuration.h"
 #include "app/penstock/cluster/cleanup.h"
 #include "app/stopped_services.h"
 #include "base/core/testing/must.h"
@@ -21,6 +22,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 class CleanHostTest : public testing::Test {
  protected:
@@ -100,7 +102,19 @@ TEST_F(CleanHostTest, LeavesWhatIsNotOurs) {
   AgentWasHere();
   folder_.Write("state/notes.txt", "mine");
   folder_.Write("cdi/nvidia.yaml", "theirs");
+  const auto plugins = [this](const char* hook) {
+    folder_.Write("cdi/k8s.device-plugin.nvidia.com-gpu.json",
+                  R"({"hooks": [{"path": "/usr/bin/)" + std::string(hook) + R"("}]})");
+  };
+  plugins("nvidia-cdi-hook");
   const auto outcome = Must(CleanHost(config_, false));
+  EXPECT_TRUE(os::Exists(folder_ / "cdi/k8s.device-plugin.nvidia.com-gpu.json"));
+  config_.cdi.hook = "/usr/bin/nvidia-cdi-hook";
+  EXPECT_THAT(LeftOnHost(config_), Contains(folder_ / "cdi/k8s.device-plugin.nvidia.com-gpu.json"));
+  config_.cdi.hook.clear();
+  plugins("penstock-hook");
+  Must(CleanHost(config_, false));
+  EXPECT_FALSE(os::Exists(folder_ / "cdi/k8s.device-plugin.nvidia.com-gpu.json"));
   EXPECT_TRUE(os::Exists(folder_ / "state/notes.txt"));
   EXPECT_TRUE(os::Exists(folder_ / "cdi/nvidia.yaml"));
   EXPECT_FALSE(os::Exists(folder_ / "state/ledger.json"));
@@ -165,6 +179,52 @@ TEST_F(CleanHostTest, KeepsWhatALaterAgentGoesOnWithAndTakesBackWhatOthersSee) {
   EXPECT_THAT(Must(CleanSeen(config_, false)).removed, IsEmpty());
 }
 
+TEST_F(CleanHostTest, RemovesTheValidatorsFilesOfTheConfigurationThatTheAgentHadLast) {
+  AgentWasHere();
+  config_.validation.directory.clear();
+  const std::string file = folder_ / "validations/driver-ready";
+  EXPECT_THAT(SeenOnHost(config_), Not(Contains(file)));
+  api::NodeConfig last;
+  last.validation.directory = folder_ / "validations";
+  folder_.Write("state/configuration.json",
+                EncodeKept({.file = KeptText{.from = "node.yaml", .text = ToShortYaml(last)}}));
+  EXPECT_THAT(SeenOnHost(config_), Contains(file));
+  EXPECT_THAT(Must(CleanSeen(config_, false)).removed, Contains(file));
+  EXPECT_FALSE(os::Exists(file));
+}
+
+TEST_F(CleanHostTest, RemovesWhatTheAgentWroteByTheConfigurationThatItHadLast) {
+  AgentWasHere();
+  SeeTheMachinesFiles();
+  api::NodeConfig last, of_the_map;
+  std::swap(last.paths.cdi_root, config_.paths.cdi_root);
+  std::swap(last.cdi.install, config_.cdi.install);
+  std::swap(last.labels.features_file, config_.labels.features_file);
+  config_.paths.cdi_root = folder_ / "other";
+  last.cluster.config_map.namespace_name = "gpu";
+  last.cluster.config_map.name = "shares";
+  of_the_map.labels.features_file = folder_ / "features.d/of-the-map";
+  of_the_map.cdi.install = folder_ / "not-changed-by-a-map";
+  folder_.Write("features.d/of-the-map", "nvidia.com/gpu.count=8\n");
+  folder_.Write("not-changed-by-a-map/penstock-probe", "");
+  const std::vector<std::string> seen = {folder_ / "cdi/penstock-nvidia.com-gpu.json",
+                                         folder_ / "features.d/penstock",
+                                         folder_ / "features.d/of-the-map"};
+  std::filesystem::remove(folder_ / "state/ledger.json");
+  for (const std::string& file : seen) EXPECT_THAT(SeenOnHost(config_), Not(Contains(file)));
+  folder_.Write(
+      "state/configuration.json",
+      EncodeKept({.file = KeptText{.from = "node.yaml", .text = ToShortYaml(last)},
+                  .config_map = KeptText{.from = "gpu/shares", .text = ToShortYaml(of_the_map)}}));
+  for (const std::string& file : seen) EXPECT_THAT(SeenOnHost(config_), Contains(file));
+  const auto outcome = Must(CleanHost(config_, false));
+  EXPECT_THAT(outcome.failures, IsEmpty());
+  EXPECT_THAT(outcome.removed, Contains(folder_ / "state/bin/penstock-runtime"));
+  for (const std::string& file : seen) EXPECT_THAT(outcome.removed, Contains(file));
+  EXPECT_FALSE(os::Exists(folder_ / "state/bin"));
+  EXPECT_TRUE(os::Exists(folder_ / "not-changed-by-a-map/penstock-probe"));
+}
+
 TEST_F(CleanHostTest, SpecificationsStayWhileDevicesAreHeld) {
   AgentWasHere();
   for (const std::string& text :
@@ -192,10 +252,25 @@ TEST_F(CleanHostTest, ForgetsNoEngineWhoseFilesItDoesNotSee) {
   Must(protocol::engine::Configure(
       docker, {.desired = {.cdi = true}, .state_dir = config_.paths.state_dir}, nullptr));
   std::filesystem::remove(docker.config);
-  for (const auto& clean : {CleanSeen, CleanHost})
-    EXPECT_THAT(Must(clean(config_, false)).failures,
-                ElementsAre(AllOf(HasSubstr(docker.config), HasSubstr("--host --keep-state"))));
-  EXPECT_THAT(SeenOnHost(config_), Contains(HasSubstr("state/engines/")));
+  EXPECT_THAT(Must(CleanSeen(config_, false)).failures,
+              ElementsAre(AllOf(HasSubstr(docker.config), HasSubstr("--host --keep-state`"))));
+  EXPECT_THAT(Must(CleanHost(config_, false)).failures,
+              ElementsAre(AllOf(HasSubstr(docker.config), HasSubstr("cleanup --host`")),
+                          AllOf(HasSubstr(folder_ / "state/bin/penstock-hook"),
+                                HasSubstr(folder_ / "state/bin/penstock-runtime"),
+                                HasSubstr("cleanup --host`"))));
+  EXPECT_THAT(SeenOnHost(config_), ElementsAre(HasSubstr("state/engines/")));
+  // New pods of the class would fail, and running ones could not be deleted.
+  EXPECT_THAT(LeftOnHost(config_),
+              testing::UnorderedElementsAre(
+                  HasSubstr("state/engines/"), folder_ / "state/configuration.json",
+                  folder_ / "state/bin/penstock-hook", folder_ / "state/bin/penstock-runtime"));
+  // On the machine.
+  config_.paths.proc_root = folder_ / "machine";
+  for (const char* process : {"self", "1"})
+    folder_.Link("machine/" + std::string(process) + "/ns/mnt", "mnt:[1]");
+  EXPECT_THAT(Must(CleanHost(config_, false)).failures, IsEmpty());
+  EXPECT_THAT(LeftOnHost(config_), IsEmpty());
 }
 
 /// A service manager in whose place a script writes what it is asked.

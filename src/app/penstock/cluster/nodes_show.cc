@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/allocators.h"
 #include "app/penstock/cluster/cluster.h"
 #include "app/penstock/local/show.h"
 #include "base/core/json_text.h"
@@ -32,7 +33,7 @@ std::string ModelsOf(const api::Report& report) {
 std::string AllocatorsOf(const api::Report& report, bool wide) {
   std::vector<std::string> allocators;
   for (const api::AllocatorReport& allocator : report.allocators)
-    if (wide || allocator.name == "kubelet" || allocator.state == "waiting" ||
+    if (wide || api::FindAllocator(allocator.name).advertises || allocator.state == "waiting" ||
         allocator.state == "stepped-back")
       allocators.push_back(allocator.name + ":" + allocator.state);
   return base::Join(allocators, " ");
@@ -73,8 +74,8 @@ std::string SharesOf(const analysis::DeviceCounts& counts) {
 std::string ShowNodes(const std::vector<analysis::NodeView>& nodes, bool wide, const Style& style,
                       base::WallTime now) {
   const bool shared = std::any_of(nodes.begin(), nodes.end(), [](const analysis::NodeView& node) {
-    return node.report && std::any_of(node.report->devices.begin(), node.report->devices.end(),
-                                      analysis::IsShared);
+    return node.report &&
+           std::any_of(node.report->devices.begin(), node.report->devices.end(), api::IsShared);
   });
   std::vector<std::string> header = {"NODE", "DRIVER", "HEALTHY", "HELD"};
   if (shared) header.emplace_back("SHARES");

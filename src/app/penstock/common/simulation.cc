@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "app/penstock/common/programs.h"
+#include "backend/config_terms.h"
 #include "os/core/file.h"
 
 namespace penstock::app {
@@ -32,7 +33,8 @@ void UseSimulation(const std::string& run_dir, const api::NodeConfig& config, Se
   settings.flags.try_emplace("--dev-root", root);
   settings.flags.try_emplace("--sysfs-root", root + "/sys");
   settings.flags.try_emplace("--cdi-root", CdiRoot(run_dir));
-  if (config.sharing.server_root == api::SharingConfig{}.server_root)
+  const std::string servers = api::OfVendor(config.sharing.server_roots, "nvidia");
+  if (servers.empty() || servers == api::OfVendor(backend::ConfigTerms().server_roots, "nvidia"))
     settings.plugin_flags.push_back({"--mps-root", MpsRoot(run_dir), "--mps-root"});
 }
 

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/allocators.h"
 #include "app/penstock/common/verbs.h"
 #include "app/penstock/local/query_agent.h"
 #include "app/penstock/local/show.h"
@@ -26,9 +27,9 @@ using base::Result;
 using protocol::broker::AssignProgress;
 using Json = nlohmann::json;
 
-// The longest time without a change that the agent reports, apart from the wait for holders: it
-// waits for the kubelet's acknowledgement.
-constexpr base::Duration kAssignPatience = std::chrono::minutes(2);
+// The longest time without a change that the agent reports, apart from the wait for holders: for
+// two minutes it waits for the kubelet's acknowledgement, and then says so.
+constexpr base::Duration kAssignPatience = std::chrono::minutes(3);
 
 constexpr char kAssignExamples[] =
     R"(penstock assign                          # who allocates each device
@@ -43,11 +44,18 @@ constexpr char kAssignDetails[] =
     R"(A device belongs to one allocator at a time: the kubelet, which gives it to pods; local, which gives
 it to commands started by `penstock run`; or none. A move first withdraws the device, then waits
 until the device has no holder and the kubelet has acknowledged the shorter list, and then offers it
-through the other allocator. Without --wait, a device that is held is refused and nothing changes. A
+through the other allocator. Without --wait, a device that is held is refused and nothing changes.
+Where the kubelet does not acknowledge the list within two minutes, the device stays where it was. A
 move continues when this program is interrupted and when the agent restarts. It takes precedence
 over the configuration until `default`.)";
 
-const std::vector<std::string> kAllocators = {"kubelet", "local", "none", "default"};
+/// "kubelet, local, none or default".
+std::string AllWords() {
+  std::vector<std::string> words = api::AllocatorWords({api::kConfiguredAllocator});
+  const std::string last = words.back();
+  words.pop_back();
+  return base::Join(words, ", ") + " or " + last;
+}
 
 struct AllocatorOptions {
   std::vector<std::string> words;  ///< the devices, and the allocator if `to` is empty
@@ -66,12 +74,13 @@ Result<protocol::broker::Request> ToRequest(const AllocatorOptions& options) {
     request.assign.allocator = options.words.back();
     request.assign.devices.pop_back();
   }
-  if (std::find(kAllocators.begin(), kAllocators.end(), request.assign.allocator) ==
-      kAllocators.end()) {
-    const auto near = base::Nearest(request.assign.allocator, kAllocators);
+  const std::vector<std::string> words = api::AllocatorWords({api::kConfiguredAllocator});
+  if (std::ranges::find(words, request.assign.allocator) == words.end()) {
+    const auto near = base::Nearest(request.assign.allocator, words);
     return Error(Code::kInvalidArgument, "\"" + request.assign.allocator +
                                              "\" is not an allocator: the last argument, or --to, "
-                                             "must be kubelet, local, none or default" +
+                                             "must be " +
+                                             AllWords() +
                                              (near ? "; did you mean \"" + *near + "\"?" : ""));
   }
   if (request.assign.devices.empty())
@@ -162,7 +171,7 @@ std::vector<command::Option> Options(AllocatorOptions& options) {
                    "UUIDs or indices; without --to, the allocator follows the devices: kubelet, "
                    "local, none, or default for what the configuration says")
               .Separated(),
-          Value("--to", &options.to, "ALLOCATOR", "the allocator: kubelet, local, none or default"),
+          Value("--to", &options.to, "ALLOCATOR", "the allocator: " + AllWords()),
           Value("--wait", &options.wait, "TIME",
                 "how long to wait until the holders release the devices, e.g. 10m [do not wait]"),
           Flag("--dry-run", &options.dry_run, "only show what would be done")};
@@ -179,7 +188,7 @@ Verb AssignVerb(const Common& common) {
           .details = kAssignDetails,
           .exit_status = "0 done, 1 not done (the message says why), 2 usage error",
           .options = Options(*options),
-          .words = kAllocators,
+          .words = api::AllocatorWords({api::kConfiguredAllocator}),
           .shares = AgentOptionNames(),
           .formats = command::TableFormats(),
           .names = {"device", ".devices[*].id"},

@@ -29,28 +29,28 @@ penstock plan new.yaml -o json | jq '.resources[] | select(.holders != [])'
 penstock plan --explain          # which GPUs a request for 1, 2, ... would get now, and their links)";
 
 base::Result<std::string> RequestFor(const std::string& file, bool explain) {
-  Request request{.operation = Operation::kPlan};
-  request.plan.explain = explain;
+  Request request{.operation = Operation::kPreview};
+  request.preview.explain = explain;
   if (!file.empty()) {
-    ASSIGN(request.plan.text, file == "-" ? os::ReadAll(STDIN_FILENO, "standard input",
-                                                        protocol::broker::kMaxLineBytes)
-                                          : ReadConfigText(file));
-    request.plan.name = file == "-" ? "standard input" : file;
+    ASSIGN(request.preview.text, file == "-" ? os::ReadAll(STDIN_FILENO, "standard input",
+                                                           protocol::broker::kMaxLineBytes)
+                                             : ReadConfigText(file));
+    request.preview.name = file == "-" ? "standard input" : file;
   }
   std::string line = protocol::broker::EncodeRequest(request);
   if (line.size() >= protocol::broker::kMaxLineBytes)
     return base::Error(base::Code::kResourceExhausted,
-                       request.plan.name + " is too large: a request is limited to 64 KiB");
+                       request.preview.name + " is too large: a request is limited to 64 KiB");
   return line;
 }
 
-base::Result<Shown> PlanFor(const Common& common, const std::string& file, bool explain) {
+base::Result<Shown> PreviewOf(const Common& common, const std::string& file, bool explain) {
   ASSIGN(const api::NodeConfig config, Resolve(common.settings));
   ASSIGN(const std::string request, RequestFor(file, explain));
   ASSIGN(std::string answer, QueryLine(config.paths.run_dir, request));
   if (common.json()) return Shown(answer);
-  ASSIGN(const api::Plan plan, api::ParsePlan(answer));
-  return Shown(ShowPlan(plan, common.style()));
+  ASSIGN(const api::ConfigPreview preview, api::ParseConfigPreview(answer));
+  return Shown(ShowPreview(preview, common.style()));
 }
 
 Cell EffectCell(api::Effect effect) {
@@ -62,14 +62,14 @@ std::string TextOf(const std::optional<std::string>& value) { return value ? *va
 
 using Name = std::pair<std::string, std::string>;  // resource, allocator
 
-std::string NumberOf(const api::PlannedDevice& device) {
+std::string NumberOf(const api::PreviewedDevice& device) {
   if (!device.number.empty()) return Printable(device.number);
   return device.index < 0 ? "-" : std::to_string(device.index);
 }
 
-std::string ShowPlannedDevices(const api::Plan& plan, const Style& style) {
+std::string ShowPreviewedDevices(const api::ConfigPreview& preview, const Style& style) {
   Table devices({"GPU", "MODEL", "RESOURCE", "ALLOCATOR", "FREE", "WHY NOT"});
-  for (const auto& one : plan.devices)
+  for (const auto& one : preview.devices)
     devices.Add({NumberOf(one), one.model, one.resource.empty() ? "-" : one.resource,
                  one.allocator.empty() ? "-" : one.allocator,
                  Cell(std::to_string(one.free) + " of " + std::to_string(one.slots),
@@ -80,7 +80,7 @@ std::string ShowPlannedDevices(const api::Plan& plan, const Style& style) {
 
 /// A single kind of link is shown once; several kinds with their pairs, or with the number of
 /// pairs.
-std::string LinksCell(const api::PlannedChoice& choice) {
+std::string LinksCell(const api::PreviewedChoice& choice) {
   constexpr std::size_t kMaxPairs = 6;
   if (choice.links.size() == 1)
     return choice.links[0].link + (choice.links[0].pairs.size() > 1 ? " each" : "");
@@ -92,7 +92,7 @@ std::string LinksCell(const api::PlannedChoice& choice) {
   return base::Join(kinds, "; ");
 }
 
-std::string WhyCell(const api::PlannedChoice& choice) {
+std::string WhyCell(const api::PreviewedChoice& choice) {
   std::vector<std::string> parts;
   if (!choice.links.empty()) parts.push_back(LinksCell(choice));
   if (!choice.reason.empty()) parts.push_back(choice.reason);
@@ -101,18 +101,18 @@ std::string WhyCell(const api::PlannedChoice& choice) {
   return parts.empty() ? "-" : base::Join(parts, "; ");
 }
 
-std::string ShowChoices(const api::Plan& plan, const Style& style) {
+std::string ShowChoices(const api::ConfigPreview& preview, const Style& style) {
   std::map<std::string, std::string> number_of;
-  for (const auto& one : plan.devices) number_of[one.id] = NumberOf(one);
-  std::vector<Name> names;  // in the order of the plan
-  for (const auto& one : plan.choices)
+  for (const auto& one : preview.devices) number_of[one.id] = NumberOf(one);
+  std::vector<Name> names;  // in the order of the preview
+  for (const auto& one : preview.choices)
     if (const Name name{one.resource, one.allocator};
         std::find(names.begin(), names.end(), name) == names.end())
       names.push_back(name);
   std::string text;
   for (const Name& name : names) {
     Table choices({"REQUESTED", "GPUS", "SCORE", "SCORE LEFT", "WHY"});
-    for (const auto& one : plan.choices) {
+    for (const auto& one : preview.choices) {
       if (Name{one.resource, one.allocator} != name) continue;
       std::vector<std::string> gpus;
       for (const std::string& id : one.devices) gpus.push_back(number_of[id]);
@@ -133,30 +133,30 @@ std::string ShowChoices(const api::Plan& plan, const Style& style) {
 
 }  // namespace
 
-std::string ShowPlan(const api::Plan& plan, const Style& style) {
+std::string ShowPreview(const api::ConfigPreview& preview, const Style& style) {
   std::string text;
-  if (plan.changes.empty() && plan.resources.empty() && plan.labels.empty())
+  if (preview.changes.empty() && preview.resources.empty() && preview.labels.empty())
     text += "Nothing would change.\n";
   Table keys({"KEY", "FROM", "TO", "EFFECT"});
-  for (const auto& change : plan.changes)
+  for (const auto& change : preview.changes)
     keys.Add({change.key, change.from, change.to, EffectCell(change.effect)});
   if (!keys.empty()) text += keys.Render(style);
   Table resources({"RESOURCE", "ALLOCATOR", "BEFORE", "AFTER", "EFFECT", "HELD BY"});
-  for (const auto& one : plan.resources)
+  for (const auto& one : preview.resources)
     resources.Add({one.resource, one.allocator, std::to_string(one.before),
                    std::to_string(one.after), EffectCell(one.effect),
                    one.holders.empty() ? "-" : base::Join(one.holders, "; ")});
   if (!resources.empty()) text += (text.empty() ? "" : "\n") + resources.Render(style);
   Table labels({"LABEL", "BEFORE", "AFTER", "EFFECT"});
-  for (const auto& one : plan.labels)
+  for (const auto& one : preview.labels)
     labels.Add({one.key, TextOf(one.before), TextOf(one.after), EffectCell(one.effect)});
   if (!labels.empty()) text += (text.empty() ? "" : "\n") + labels.Render(style);
-  for (const std::string& one : plan.not_yet)
+  for (const std::string& one : preview.not_yet)
     text += Paint("not supported yet: ", Color::kYellow, style) + Printable(one) + "\n";
-  for (const std::string& one : plan.remarks) text += "remark: " + Printable(one) + "\n";
-  if (const std::string devices = ShowPlannedDevices(plan, style); !devices.empty())
+  for (const std::string& one : preview.remarks) text += "remark: " + Printable(one) + "\n";
+  if (const std::string devices = ShowPreviewedDevices(preview, style); !devices.empty())
     text += "\n" + devices;
-  return text + ShowChoices(plan, style);
+  return text + ShowChoices(preview, style);
 }
 
 Verb PlanVerb(const Common& common) {
@@ -178,7 +178,7 @@ Verb PlanVerb(const Common& common) {
                       "also show which devices requests for one, two, ... would get now, and why")},
       .shares = AgentOptionNames(),
       .formats = command::PlainFormats(),
-      .show = [given, &common] { return PlanFor(common, given->file, given->explain); }};
+      .show = [given, &common] { return PreviewOf(common, given->file, given->explain); }};
 }
 
 }  // namespace penstock::app

@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "api/plan.h"
+#include "api/config_preview.h"
 #include "app/penstock/common/table.h"
 
 namespace penstock::app {
 
-/// Formats the plan for users.
-std::string ShowPlan(const api::Plan& plan, const Style& style);
+/// Formats the preview for users.
+std::string ShowPreview(const api::ConfigPreview& preview, const Style& style);
 
 }  // namespace penstock::app

@@ -6,18 +6,18 @@ namespace penstock::app {
 namespace {
 
 TEST(PlanShown, SaysThatNothingWouldChange) {
-  EXPECT_EQ(ShowPlan({}, {}), "Nothing would change.\n");
+  EXPECT_EQ(ShowPreview({}, {}), "Nothing would change.\n");
 }
 
 TEST(PlanShown, ListsKeysResourcesAndLabelsWithWhenAndWhoHolds) {
-  const api::Plan plan{
+  const api::ConfigPreview preview{
       .changes = {{"labels.timestamp", "true", "false", api::Effect::kNow}},
       .resources = {{"kubelet", "nvidia.com/gpu", 8, 7, api::Effect::kRestart, {"pod ml/train-0"}},
                     {"local", "nvidia.com/gpu", 0, 1, api::Effect::kRestart, {}}},
       .labels = {{"nvidia.com/gfd.timestamp", "1", std::nullopt, api::Effect::kNow}},
       .not_yet = {"flags.migStrategy: no"},
       .remarks = {"flags.gfd.oneshot: stays"}};
-  EXPECT_EQ(ShowPlan(plan, {}),
+  EXPECT_EQ(ShowPreview(preview, {}),
             "KEY               FROM  TO     EFFECT\n"
             "labels.timestamp  true  false  now\n"
             "\n"
@@ -32,11 +32,11 @@ TEST(PlanShown, ListsKeysResourcesAndLabelsWithWhenAndWhoHolds) {
 }
 
 TEST(PlanShown, ExplainsWhichDevicesARequestWouldGet) {
-  api::Plan plan;
+  api::ConfigPreview preview;
   for (int i = 0; i < 4; ++i)
-    plan.devices.push_back({"kubelet", "nvidia.com/gpu", "GPU-" + std::to_string(i), i,
-                            "NVIDIA L40S", 1, i < 3 ? 1u : 0u, i < 3 ? "" : "XID 79"});
-  plan.choices = {
+    preview.devices.push_back({"kubelet", "nvidia.com/gpu", "GPU-" + std::to_string(i), i,
+                               "NVIDIA L40S", 1, i < 3 ? 1u : 0u, i < 3 ? "" : "XID 79"});
+  preview.choices = {
       {"kubelet", "nvidia.com/gpu", 1, {"GPU-2"}, 0, 410, true, {}, ""},
       {"kubelet",
        "nvidia.com/gpu",
@@ -57,7 +57,7 @@ TEST(PlanShown, ExplainsWhichDevicesARequestWouldGet) {
        {{"4 fabric links", {"0-1"}}, {"across NUMA nodes", {"0-2", "1-2"}}},
        ""},
       {"kubelet", "nvidia.com/gpu", 4, {}, 0, 0, true, {}, "3 of 4 are free; GPU 3: XID 79"}};
-  EXPECT_EQ(ShowPlan(plan, {}),
+  EXPECT_EQ(ShowPreview(preview, {}),
             "Nothing would change.\n"
             "\n"
             "GPU  MODEL        RESOURCE        ALLOCATOR  FREE    WHY NOT\n"
@@ -76,16 +76,16 @@ TEST(PlanShown, ExplainsWhichDevicesARequestWouldGet) {
 }
 
 TEST(PlanShown, PartsHaveTheirNumbers) {
-  api::Plan plan;
-  plan.devices = {{.allocator = "local",
-                   .resource = "nvidia.com/mig-1g.5gb",
-                   .id = "MIG-1",
-                   .model = "NVIDIA A100",
-                   .slots = 1,
-                   .free = 1,
-                   .number = "0:1"}};
-  plan.choices = {{"local", "nvidia.com/mig-1g.5gb", 1, {"MIG-1"}, 0, 0, true, {}, ""}};
-  const std::string text = ShowPlan(plan, {});
+  api::ConfigPreview preview;
+  preview.devices = {{.allocator = "local",
+                      .resource = "nvidia.com/mig-1g.5gb",
+                      .id = "MIG-1",
+                      .model = "NVIDIA A100",
+                      .slots = 1,
+                      .free = 1,
+                      .number = "0:1"}};
+  preview.choices = {{"local", "nvidia.com/mig-1g.5gb", 1, {"MIG-1"}, 0, 0, true, {}, ""}};
+  const std::string text = ShowPreview(preview, {});
   EXPECT_NE(text.find("\n0:1  NVIDIA A100  nvidia.com/mig-1g.5gb  local "), std::string::npos)
       << text;
   EXPECT_NE(text.find("\n1          0:1   0 "), std::string::npos) << text;

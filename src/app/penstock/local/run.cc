@@ -478,10 +478,12 @@ Verb RunVerb(const Common& common) {
       .shares = AgentOptionNames(),
       .command = &options->command,
       .run = [options, &common] { return Run(common, *options); }};
-  for (const auto& [name, value] : {std::pair{"--memory", &options->memory},
-                                    {"--cores", &options->cores},
-                                    {"--compute", &options->compute}})
-    run.options.push_back(Value(name, value, "LIMIT", "not supported yet"));
+  run.options.push_back(Value("--memory", &options->memory, "SIZE",
+                              "only shares whose server (MPS) limits the memory of a process to "
+                              "this or less, e.g. 10Gi"));
+  run.options.push_back(
+      Value("--compute", &options->compute, "PERCENT", "likewise, its compute time: 1 to 100"));
+  run.options.push_back(Value("--cores", &options->cores, "PERCENT", "the same as --compute"));
   return run;
 }
 

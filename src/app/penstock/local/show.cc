@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/explain/nodes.h"
+#include "api/allocators.h"
 #include "base/core/quantity.h"
 #include "base/core/strings.h"
 
@@ -80,7 +80,7 @@ Cell HolderCell(const DeviceReport& device) {
 }
 
 std::string SharesOf(const DeviceReport& device) {
-  if (!analysis::IsShared(device) || device.resource.empty()) return "";
+  if (!api::IsShared(device) || device.resource.empty()) return "";
   return std::to_string(device.free) + "/" + std::to_string(device.shares) + " free";
 }
 
@@ -202,12 +202,6 @@ std::string WhatLimitsMean(const Report& report) {
   return text;
 }
 
-/// Who gets devices from an allocator of this name.
-std::string ServedBy(const std::string& allocator) {
-  if (allocator == "kubelet") return "pods";
-  return allocator == "local" ? "penstock run" : "";
-}
-
 std::string Allocators(const Report& report, bool wide, const Style& style) {
   std::vector<std::string> header = {"ALLOCATOR", "FOR", "STATE", "OFFERS"};
   if (wide) header.emplace_back("LIMITS");
@@ -216,7 +210,7 @@ std::string Allocators(const Report& report, bool wide, const Style& style) {
   for (const api::AllocatorReport& allocator : report.allocators) {
     std::vector<Cell> row = {
         allocator.name,
-        ServedBy(allocator.name),
+        std::string(api::FindAllocator(allocator.name).serves),
         {allocator.state, allocator.state == "open" ? Color::kGreen : Color::kYellow},
         base::Join(allocator.resources, ",")};
     if (wide) row.emplace_back(allocator.enforcement);
@@ -374,7 +368,7 @@ std::string ShowFound(const Report& report, const Style& style, base::WallTime n
 }
 
 std::string ShowStatus(const Report& report, bool wide, const Style& style, base::WallTime now) {
-  const bool shared = std::any_of(report.devices.begin(), report.devices.end(), analysis::IsShared);
+  const bool shared = std::any_of(report.devices.begin(), report.devices.end(), api::IsShared);
   const bool places = wide || !shared;  // omitted where a terminal has no room for it
   std::vector<std::string> header = {"INDEX", "MODEL", "MEMORY"};
   if (places) header.insert(header.end(), {"PCI", "NUMA"});
@@ -447,8 +441,7 @@ std::string ShowHolders(const Report& report, bool wide, const Style& style, bas
 std::string ShowAllocators(const Report& report, const Style& style) {
   Table table({"INDEX", "MODEL", "ALLOCATOR", "RESOURCE", "SHARES", "HOLDER", "NOTE"});
   for (const DeviceReport& device : report.devices)
-    table.Add({IndexOf(device), ModelOf(device),
-               device.allocator.empty() ? "none" : device.allocator, device.resource,
+    table.Add({IndexOf(device), ModelOf(device), api::ToWord(device.allocator), device.resource,
                SharesOf(device), HolderCell(device),
                device.withheld.empty() && device.health_state != "healthy" ? device.health_state
                                                                            : device.withheld});

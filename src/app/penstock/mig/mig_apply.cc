@@ -1,6 +1,5 @@
 #include "app/penstock/mig/mig_apply.h"
 
-#include <chrono>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "app/penstock/mig/mig_hooks.h"
 #include "app/penstock/mig/mig_interrupt.h"
 #include "app/penstock/mig/mig_machine.h"
+#include "node/change/divisions.h"
 #include "protocol/broker/client.h"
 #include "protocol/broker/protocol.h"
 
@@ -17,8 +17,7 @@ namespace {
 
 using protocol::broker::DivideProgress;
 
-/// The longest time without progress, apart from the wait for holders: a GPU may be reset.
-constexpr base::Duration kApplyPatience = std::chrono::minutes(10);
+constexpr base::Duration kMargin = std::chrono::minutes(1);  // for the answer to a division's end
 
 /// "GPU 3: dividing: create 1g.5gb at slice 2 (3 of 7)".
 std::string InWords(const DivideProgress& gpu) {
@@ -42,8 +41,9 @@ Result<std::vector<DivideProgress>> DivideByAgent(const Common& common, const Ap
                  .wait = request.wait};
   TRY(client.SendLine(EncodeRequest(line)));
   for (;;) {
-    const auto answer =
-        client.ReadLine(kApplyPatience + request.wait.value_or(base::Duration::zero()));
+    // Without progress, apart from the wait for holders.
+    const auto answer = client.ReadLine(node::change::kDividesWithin + kMargin +
+                                        request.wait.value_or(base::Duration::zero()));
     if (!answer.ok() && answer.error().code() == Code::kCancelled)
       return Error(Code::kCancelled, "interrupted: the agent goes on dividing the GPUs");
     if (!answer.ok()) return answer.error();

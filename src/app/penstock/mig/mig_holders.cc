@@ -5,13 +5,13 @@
 #include <string_view>
 #include <vector>
 
+#include "api/allocators.h"
 #include "app/state_files.h"
 #include "base/core/strings.h"
 #include "node/attribute/attribute.h"
 #include "node/change/device_change.h"
 #include "node/lease/process_tree.h"
 #include "node/ledger/checkpoint.h"
-#include "node/share/allocator.h"
 #include "os/core/file.h"
 #include "os/process/process.h"
 #include "os/process/process_text.h"
@@ -67,6 +67,10 @@ std::set<std::string> RunsWithProcesses(const std::string& proc, const std::vect
   return found;
 }
 
+bool IsRun(const Lease& lease) {
+  return api::FindAllocator(lease.allocator).held_by == api::HeldBy::kProcesses;
+}
+
 class StillThere {
  public:
   StillThere(const api::PathsConfig& paths, const std::vector<Lease>& leases) : paths_(paths) {
@@ -87,8 +91,6 @@ class StillThere {
   }
 
  private:
-  static bool IsRun(const Lease& lease) { return lease.allocator == node::share::kLocalAllocator; }
-
   /// The kubelet makes it before it starts a container, and removes it when the pod has ended.
   bool HasFolder(const std::string& pod_uid) const {
     return pod_uid.find('/') == std::string::npos &&
@@ -100,8 +102,7 @@ class StillThere {
 };
 
 std::string InWords(const Lease& lease) {
-  const std::string who = lease.allocator == node::share::kLocalAllocator
-                              ? "the run of " + lease.user
+  const std::string who = IsRun(lease)        ? "the run of " + lease.user
                           : lease.pod.empty() ? "a pod"
                                               : "pod " + lease.namespace_name + "/" + lease.pod;
   return who + ", as the agent that ended recorded";

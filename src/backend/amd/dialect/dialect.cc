@@ -29,6 +29,29 @@ using Devices = std::span<const Facts* const>;
 
 constexpr char kCdiKind[] = "amd.com/gpu";
 
+constexpr device::EvidenceKind kEvidenceKinds[] = {
+    {.name = "ras"},  // configurations of 0.1.0 may name it; nothing reports it
+    {.name = kRasUncorrectable},
+    {.name = kRasDeferred},
+    {.name = kPagesPending},
+    {.name = kPagesFailed},
+    {.name = kInReset},
+    {.name = kPartitionsMissing},
+    {.name = kFatalError},
+    {.name = kUncorrectableError},
+    {.name = kPoisonConsumed},
+    {.name = kHardwareError},
+    {.name = kResetBegun},
+    {.name = kResetDone},
+    {.name = kResetFailed},
+    {.name = kMemoryLost},
+    {.name = kLost},
+    {.name = kSchedulerTimeout},
+    {.name = kRingTimeout},
+    {.name = kFenceFallback},
+    {.name = kWedged},
+};
+
 void AddFile(Edits& edits, const device::DeviceFile& file) {
   const Edits::File edit{file.path, file.path, "rw"};
   if (std::ranges::find(edits.files, edit) == edits.files.end()) edits.files.push_back(edit);
@@ -126,6 +149,7 @@ class AmdDialect final : public device::Dialect {
   std::vector<device::CdiClass> CdiClasses() const override { return {}; }
   std::vector<device::CdiPlatform> CdiPlatforms() const override { return {}; }
 
+  std::span<const device::EvidenceKind> EvidenceKinds() const override { return kEvidenceKinds; }
   Verdict Judge(const Evidence& evidence) const override {
     if (evidence.source == device::EvidenceSource::kKernelLog) return JudgeLine(evidence);
     const std::string count = std::to_string(evidence.code);

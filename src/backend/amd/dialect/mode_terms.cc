@@ -41,6 +41,7 @@ device::PartTerms MakeTerms() {
   terms.event = EventReason;
   terms.kept_as = "-amd";
   terms.again_label = "dcm.amd.com/apply-gpu-config-profile";
+  terms.program = "device-config-manager";
   return terms;
 }
 

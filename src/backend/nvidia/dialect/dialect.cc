@@ -21,6 +21,20 @@ namespace {
 
 constexpr std::int64_t kFallenOffTheBus = 79;
 
+/// Rules without a kind are about XIDs: users know no other code.
+constexpr device::EvidenceKind kEvidenceKinds[] = {
+    {.name = kXid, .least = 1, .most = 999, .usual = true},
+    {.name = kSxid, .least = 1, .most = 99'999},
+    {.name = kRecoveryAction, .most = 99},
+    {.name = kUnavailable},
+    {.name = kLost},
+    {.name = kResetRequired},
+    {.name = kRemapPending},
+    {.name = kRemapFailure},
+    {.name = kEccUncorrectable},
+    {.name = kPoison},
+};
+
 using device::Driver;
 using device::Edits;
 using device::Evidence;
@@ -132,21 +146,23 @@ class NvidiaDialect final : public device::Dialect {
 
   const device::PartTerms* part_terms() const override {
     static const device::PartTerms kTerms = {
-        "mig",
-        "enabled",
-        "disabled",
+        .mode = "mig",
+        .on = "enabled",
+        .off = "disabled",
         // of NVIDIA's MIG manager, as its states are
-        "nvidia.com/mig.config",
-        "nvidia.com/mig.config.state",
-        [](std::string_view name) -> Result<std::string> {
+        .request_label = "nvidia.com/mig.config",
+        .state_label = "nvidia.com/mig.config.state",
+        .read_profile = [](std::string_view name) -> Result<std::string> {
           ASSIGN(const auto profile, ParseMigProfile(name));
           return ToString(profile);
         },
         // likewise
-        {"nvidia.com/gpu.deploy.client", "nvidia.com/gpu.deploy.dcgm",
-         "nvidia.com/gpu.deploy.nvsm"},
-        "paused-for-mig-change",
-        {"nvidia-persistenced"}};
+        .client_labels = {"nvidia.com/gpu.deploy.client", "nvidia.com/gpu.deploy.dcgm",
+                          "nvidia.com/gpu.deploy.nvsm"},
+        .paused = "paused-for-mig-change",
+        .harmless_programs = {"nvidia-persistenced"},
+        .program = "mig-manager",
+        .has_naming_option = true};
     return &kTerms;
   }
 
@@ -210,6 +226,12 @@ class NvidiaDialect final : public device::Dialect {
   std::vector<device::CdiClass> CdiClasses() const override { return AuxiliaryCdiClasses(); }
 
   std::vector<device::CdiPlatform> CdiPlatforms() const override { return OtherPlatforms(); }
+
+  std::string_view config_label() const override { return "nvidia.com/device-plugin.config"; }
+
+  std::string_view server_root() const override { return "/run/nvidia/mps"; }
+
+  std::span<const device::EvidenceKind> EvidenceKinds() const override { return kEvidenceKinds; }
 
   Verdict Judge(const Evidence& evidence) const override {
     const auto& kind = evidence.kind;

@@ -100,11 +100,11 @@ class NodeSimulation {
     for (int i = 0; i < kDevices; ++i) {
       there_[i] = true;
       healthy_[i] = true;
-      agent_->ledger.SetOutside(IdOf(i), {});
     }
+    outside_.clear();
+    agent_->ledger.SetAttributed({});
     Appear();
-    agent_->offers.SetMoves(moves_);
-    agent_->offers.Configure(config_);
+    agent_->offers.Configure(config_, moves_);
     TendServers();
   }
 
@@ -139,7 +139,7 @@ class NodeSimulation {
     std::vector<const share::Offer*> offers;
     const auto now = Offers();
     for (const auto& offer : *now)
-      if (offer.allocator == share::kKubeletAllocator) offers.push_back(&offer);
+      if (offer.allocator == api::kKubeletAllocator) offers.push_back(&offer);
     if (offers.empty()) return;
     const share::Offer& offer =
         *offers[static_cast<std::size_t>(Random(static_cast<int>(offers.size())))];
@@ -177,7 +177,7 @@ class NodeSimulation {
 
   bool Allocate(const share::Offer& offer, const Strings& ids) {
     ledger::Lease lease{.id = "k-" + std::to_string(++named_),
-                        .allocator = std::string(share::kKubeletAllocator),
+                        .allocator = std::string(api::kKubeletAllocator),
                         .since = now_};
     for (const OfferedSlot& slot : offer.slots)
       if (std::find(ids.begin(), ids.end(), slot.slot.id) != ids.end())
@@ -221,7 +221,7 @@ class NodeSimulation {
 
   void StartRun() {
     static const std::vector<int> kShares = {1, 1, 2, 3, 4, 8};
-    allocate::Request request{.allocator = std::string(share::kLocalAllocator),
+    allocate::Request request{.allocator = std::string(api::kLocalAllocator),
                               .count = 1 + Random(2),
                               .share = kShares[static_cast<std::size_t>(Random(6))]};
     if (Chance(5)) request.model = "*Big";
@@ -240,7 +240,7 @@ class NodeSimulation {
         problem_ = slot.id + " was reserved, and its device cannot be used";
     if (!Committed(*slots)) return;
     ledger::Lease lease{.id = "r-" + std::to_string(++named_),
-                        .allocator = std::string(share::kLocalAllocator),
+                        .allocator = std::string(api::kLocalAllocator),
                         .slots = *slots};
     lease.state = ledger::LeaseState::kHeld;
     Notify("run " + lease.id + " takes " + Ids(*slots));
@@ -317,8 +317,9 @@ class NodeSimulation {
     const std::string id = IdOf(Random(kDevices));
     const bool somebody = Chance(6);
     Notify(id + (somebody ? " has an outside process" : " has no outside process"));
-    agent_->ledger.SetOutside(id, somebody ? std::vector<ledger::Process>{{42, 1, "ann", "python"}}
-                                           : std::vector<ledger::Process>{});
+    outside_.erase(id);
+    if (somebody) outside_[id] = {{42, 1, "ann", "python"}};
+    agent_->ledger.SetAttributed({.outside = outside_});
   }
 
   void ChangeServers() {
@@ -370,7 +371,7 @@ class NodeSimulation {
       config_.assignments = {
           {{std::to_string(Random(kDevices)), std::to_string(Random(kDevices))}, "local"}};
     Notify("reload: " + std::to_string(config_.sharing.rules.size()) + " rules");
-    agent_->offers.Configure(config_);
+    agent_->offers.Configure(config_, moves_);
   }
 
   void Move() {
@@ -397,14 +398,13 @@ class NodeSimulation {
     Notify(lost ? "restart without a checkpoint" : "restart");
     std::vector<ledger::Lease> leases;
     for (const ledger::Lease& lease : *checkpoint)
-      if (!lost || lease.allocator == share::kLocalAllocator) leases.push_back(lease);
+      if (!lost || lease.allocator == api::kLocalAllocator) leases.push_back(lease);
     Start(leases);
   }
 
   void Start(const std::vector<ledger::Lease>& leases) {
     agent_ = std::make_unique<Agent>();
-    agent_->offers.SetMoves(moves_);
-    agent_->offers.Configure(config_);
+    agent_->offers.Configure(config_, moves_);
     Appear();
     for (const ledger::Lease& lease : leases)
       if (const auto added = agent_->ledger.Add(lease); !added.ok())
@@ -417,6 +417,7 @@ class NodeSimulation {
   std::unique_ptr<Agent> agent_;
   api::NodeConfig config_;
   share::Moves moves_;
+  ledger::Processes outside_;
   std::array<bool, kDevices> there_{true, true, true, true}, healthy_{true, true, true, true};
   std::set<std::string> dead_sets_;
   std::map<std::string, Pod> pods_;  // as the kubelet knows them

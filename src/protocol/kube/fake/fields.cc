@@ -107,6 +107,16 @@ std::map<std::string, Json> NormalLeaves(const Json& normal) {
   return leaves;
 }
 
+/// An object without the members that another one has alike: no leaf of them differs.
+Json Without(const Json& object, const Json& other) {
+  Json rest = Json::object();
+  for (const auto& [name, child] : object.items()) {
+    const auto found = other.find(name);
+    if (found == other.end() || *found != child) rest[name] = child;
+  }
+  return rest;
+}
+
 std::vector<std::string> Tokens(Pointer pointer) {
   std::vector<std::string> tokens;
   for (; !pointer.empty(); pointer.pop_back()) tokens.insert(tokens.begin(), pointer.back());
@@ -205,7 +215,7 @@ Applied ApplyFields(const Json& current, Managers managers, const Json& wanted,
 
 Managers OwnChanges(const Json& before, const Json& after, Managers managers,
                     const Manager& manager) {
-  const auto old = LeavesOf(before), now = LeavesOf(after);
+  const auto old = LeavesOf(Without(before, after)), now = LeavesOf(Without(after, before));
   for (const auto& [pointer, value] : old) {
     if (!now.contains(pointer)) Forget(managers, pointer);
   }

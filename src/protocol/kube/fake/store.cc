@@ -189,10 +189,11 @@ Reply Failure(int status, std::string reason, std::string message) {
                        {"code", status}}};
 }
 
-Json Store::Described(Entry entry) const {
-  entry.object["metadata"]["managedFields"] =
-      ManagedFieldsOf(entry.managers, entry.object.value("apiVersion", Json()));
-  return std::move(entry.object);
+Json Store::Described(const Entry& entry) {
+  Json object = entry.object;
+  object["metadata"]["managedFields"] =
+      ManagedFieldsOf(entry.managers, object.value("apiVersion", Json()));
+  return object;
 }
 
 Reply Store::Get(const Place& place) const {
@@ -319,14 +320,16 @@ Reply Store::Write(const Place& place, Json object, Managers managers, bool dry_
     metadata["generation"] = changed ? last + 1 : last;
   }
   metadata["resourceVersion"] = std::to_string(++version_);
+  const int status = before.is_null() ? 201 : 200;
   Entry& entry = objects_[key];
-  entry = {object, std::move(managers)};
-  history_.push_back({version_, place.collection, before, Described(entry)});
+  entry = {std::move(object), std::move(managers)};
+  Json written = Described(entry);
+  history_.push_back({version_, place.collection, std::move(before), written});
   if (history_.size() > kMostHistory) {
     oldest_ = history_.front().version;
     history_.pop_front();
   }
-  return {before.is_null() ? 201 : 200, Described(entry)};
+  return {status, std::move(written)};
 }
 
 Json Store::WithinSubresource(const Place& place, const Json& before, Json object) const {

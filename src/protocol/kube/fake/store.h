@@ -128,7 +128,7 @@ class Store {
   std::string TimeNow() const;
   Json WithinSubresource(const Place& place, const Json& before, Json object) const;
   void DropFields(const std::string& collection, Json& object) const;
-  Json Described(Entry entry) const;
+  static Json Described(const Entry& entry);
 
   const base::Clock& clock_;
   std::map<Key, Entry> objects_;

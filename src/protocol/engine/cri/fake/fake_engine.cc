@@ -129,6 +129,7 @@ class Service final : public v1::RuntimeService::Service {
     const std::lock_guard lock(kept_.mutex);
     FakeEngine::Says& says = kept_.says;
     FakeEngine::Container container = ContainerOf(*request);
+    container.at = std::chrono::steady_clock::now();
     const bool with_devices = !container.devices.empty() || !container.annotations.empty();
     response->set_container_id(std::to_string(kept_.containers.size()));
     kept_.containers.push_back(std::move(container));

@@ -2,6 +2,7 @@
 // pretends to run containers.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -48,6 +49,7 @@ class FakeEngine {
     std::map<std::string, std::string> labels;
     std::string log;        ///< its path on the host
     bool confined = false;  ///< one capability, nothing to write, no other network
+    std::chrono::steady_clock::time_point at;  ///< when it was asked
   };
   explicit FakeEngine(std::string socket);
   ~FakeEngine();

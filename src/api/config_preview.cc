@@ -1,6 +1,6 @@
-// Converts the plan to JSON and back. The keys are stable (docs/reference/plan.md): add keys, never
-// rename them.
-#include "api/plan.h"
+// Converts the preview of a configuration to JSON and back. The keys are stable
+// (docs/reference/plan.md): add keys, never rename them.
+#include "api/config_preview.h"
 
 #include <nlohmann/json.hpp>
 
@@ -33,7 +33,7 @@ static void VisitFields(Visit& visit, T& change) {
   VisitEffect(visit, change.effect);
 }
 
-template <typename Visit, base::Of<PlannedResource> T>
+template <typename Visit, base::Of<PreviewedResource> T>
 static void VisitFields(Visit& visit, T& resource) {
   VisitAllocator(visit, resource.allocator);
   visit("resource", resource.resource);
@@ -43,7 +43,7 @@ static void VisitFields(Visit& visit, T& resource) {
   visit("holders", resource.holders);
 }
 
-template <typename Visit, base::Of<PlannedLabel> T>
+template <typename Visit, base::Of<PreviewedLabel> T>
 static void VisitFields(Visit& visit, T& label) {
   visit("key", label.key);
   visit("before", label.before, {.or_null = true});
@@ -51,7 +51,7 @@ static void VisitFields(Visit& visit, T& label) {
   VisitEffect(visit, label.effect);
 }
 
-template <typename Visit, base::Of<PlannedDevice> T>
+template <typename Visit, base::Of<PreviewedDevice> T>
 static void VisitFields(Visit& visit, T& device) {
   VisitAllocator(visit, device.allocator);
   visit("resource", device.resource);
@@ -64,13 +64,13 @@ static void VisitFields(Visit& visit, T& device) {
   visit("reason", device.reason);
 }
 
-template <typename Visit, base::Of<PlannedLink> T>
+template <typename Visit, base::Of<PreviewedLink> T>
 static void VisitFields(Visit& visit, T& link) {
   visit("link", link.link);
   visit("pairs", link.pairs);
 }
 
-template <typename Visit, base::Of<PlannedChoice> T>
+template <typename Visit, base::Of<PreviewedChoice> T>
 static void VisitFields(Visit& visit, T& choice) {
   VisitAllocator(visit, choice.allocator);
   visit("resource", choice.resource);
@@ -83,30 +83,30 @@ static void VisitFields(Visit& visit, T& choice) {
   visit("reason", choice.reason);
 }
 
-template <typename Visit, base::Of<Plan> T>
-static void VisitFields(Visit& visit, T& plan) {
-  visit("origin", plan.origin);
-  visit("changes", plan.changes, {.required = true});
-  visit("resources", plan.resources, {.required = true});
-  visit("labels", plan.labels, {.required = true});
-  visit("notYet", plan.not_yet);
-  visit("remarks", plan.remarks);
-  if (Visit::kReads || !plan.devices.empty() || !plan.choices.empty()) {
-    visit("devices", plan.devices);
-    visit("choices", plan.choices);
+template <typename Visit, base::Of<ConfigPreview> T>
+static void VisitFields(Visit& visit, T& preview) {
+  visit("origin", preview.origin);
+  visit("changes", preview.changes, {.required = true});
+  visit("resources", preview.resources, {.required = true});
+  visit("labels", preview.labels, {.required = true});
+  visit("notYet", preview.not_yet);
+  visit("remarks", preview.remarks);
+  if (Visit::kReads || !preview.devices.empty() || !preview.choices.empty()) {
+    visit("devices", preview.devices);
+    visit("choices", preview.choices);
   }
 }
 
-std::string ToJson(const Plan& plan) {
-  return base::JsonText(base::ToJsonObject<nlohmann::ordered_json>(plan));
+std::string ToJson(const ConfigPreview& preview) {
+  return base::JsonText(base::ToJsonObject<nlohmann::ordered_json>(preview));
 }
 
-base::Result<Plan> ParsePlan(std::string_view json) {
-  Plan plan;
+base::Result<ConfigPreview> ParseConfigPreview(std::string_view json) {
+  ConfigPreview preview;
   TRY(base::ReadFields(json, "plan",
                        {.parse = {.bytes = 16u << 20}, .unknown = base::UnknownKeys::kIgnored},
-                       [&plan](base::StructReader& reader) { VisitFields(reader, plan); }));
-  return plan;
+                       [&preview](base::StructReader& reader) { VisitFields(reader, preview); }));
+  return preview;
 }
 
 }  // namespace penstock::api

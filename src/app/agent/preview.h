@@ -20,11 +20,11 @@ struct KeptPreviewNode {
   view::PreviewNode node;
 };
 
-/// Returns the plan as JSON (api/plan.h). Called on the control loop, on which `done` is called
-/// too; computed on `io`, since a large configuration takes a third of a second. kInvalidArgument
-/// contains all errors of the configuration.
-void PlanOn(base::Executor& io, base::Executor& control,
-            const protocol::broker::PlanRequest& request, const Configuration& configuration,
-            KeptPreviewNode node, std::function<void(base::Result<std::string>)> done);
+/// Returns the preview as JSON (api/config_preview.h). Called on the control loop, on which `done`
+/// is called too; computed on `io`, since a large configuration takes a third of a second.
+/// kInvalidArgument contains all errors of the configuration.
+void PreviewOn(base::Executor& io, base::Executor& control,
+               const protocol::broker::PreviewRequest& request, const Configuration& configuration,
+               KeptPreviewNode node, std::function<void(base::Result<std::string>)> done);
 
 }  // namespace penstock::app

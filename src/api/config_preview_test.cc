@@ -1,4 +1,4 @@
-#include "api/plan.h"
+#include "api/config_preview.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace penstock::api {
 namespace {
 
-Plan Sample() {
+ConfigPreview Sample() {
   return {.origin = "file /etc/penstock/node.yaml",
           .changes = {{"labels.timestamp", "true", "false", Effect::kNow},
                       {"allocators.assign", "[]", "[{allocator: none}]", Effect::kRestart}},
@@ -30,20 +30,20 @@ Plan Sample() {
                       {"kubelet", "nvidia.com/gpu", 3, {}, 0, 0, true, {}, "3 requested, 2 free"}}};
 }
 
-TEST(Plan, ReadsBackWhatItWrote) {
-  const auto plan = ParsePlan(ToJson(Sample()));
-  ASSERT_TRUE(plan.ok()) << plan.error().message();
-  EXPECT_EQ(*plan, Sample());
-  EXPECT_EQ(*ParsePlan(ToJson(Plan{})), Plan{});
+TEST(ConfigPreview, ReadsBackWhatItWrote) {
+  const auto preview = ParseConfigPreview(ToJson(Sample()));
+  ASSERT_TRUE(preview.ok()) << preview.error().message();
+  EXPECT_EQ(*preview, Sample());
+  EXPECT_EQ(*ParseConfigPreview(ToJson(ConfigPreview{})), ConfigPreview{});
 }
 
-TEST(Plan, RefusesWhatIsNone) {
+TEST(ConfigPreview, RefusesWhatIsNone) {
   for (const char* text : {"", "{}", "[]", R"({"changes": {}, "resources": [], "labels": []})",
                            R"({"changes": [1], "resources": [], "labels": []})"})
-    EXPECT_FALSE(ParsePlan(text).ok()) << text;
+    EXPECT_FALSE(ParseConfigPreview(text).ok()) << text;
 }
 
-TEST(Plan, TheReferenceDocumentsEveryKey) {
+TEST(ConfigPreview, TheReferenceDocumentsEveryKey) {
   ExpectToDocument("plan.md", nlohmann::json::parse(ToJson(Sample())));
 }
 
