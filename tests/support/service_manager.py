@@ -1,6 +1,7 @@
 """A replacement of systemd's systemctl whose services are processes in control groups of their own, as systemd makes them. Contains no assertions about the programs under
 test."""
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -57,21 +58,30 @@ class ServiceManager:
     def runs(self, name: str) -> bool:
         return self.pid(name) != 0
 
+    @contextlib.contextmanager
+    def one_job(self):
+        """systemd runs one job of a unit at a time; of two callers that start it, one finds that it runs."""
+        with open(self.home / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
     def start(self, name: str):
-        if self.runs(name):
-            return
         group = self.groups / "system.slice" / name
-        group.mkdir(parents=True, exist_ok=True)
         opens = "".join(f"exec {number}< '{file}'; " for number, file in enumerate(self.unit(name)["opens"], 3))
         command = ["bash", "-c", f"echo $$ > {group}/cgroup.procs; {opens}echo $$ > {self.home}/{name}.new; mv {self.home}/{name}.new {self.home}/{name}.pid; exec sleep 1000000"]
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        wait_until(lambda: self.runs(name), f"{name} to run")
+        with self.one_job():
+            if self.runs(name):
+                return
+            group.mkdir(parents=True, exist_ok=True)
+            subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+            wait_until(lambda: self.runs(name), f"{name} to run")
 
     def stop(self, name: str):
-        for one in (*self.unit(name)["RequiredBy"], name):
-            if pid := self.pid(one):
-                os.kill(pid, signal.SIGKILL)
-                wait_until(lambda: not alive(pid), f"{one} to end")
+        with self.one_job():
+            for one in (*self.unit(name)["RequiredBy"], name):
+                if pid := self.pid(one):
+                    os.kill(pid, signal.SIGKILL)
+                    wait_until(lambda: not alive(pid), f"{one} to end")
 
     def show(self, name: str) -> str:
         lines = [f"Id={name}", f"Names={name}"]
@@ -99,10 +109,10 @@ class ServiceManager:
     def end(self):
         with contextlib.suppress(FileNotFoundError):
             self.go_on()
-        for file in self.home.glob("*.json"):
-            self.stop(file.stem)
 
         def gone() -> bool:
+            for file in self.home.glob("*.json"):  # a systemctl whose caller was killed may start one yet
+                self.stop(file.stem)
             for group in cgroups.below(self.groups):
                 with contextlib.suppress(OSError):
                     group.rmdir()

@@ -7,16 +7,20 @@
 namespace penstock::app {
 namespace {
 
-/// Whether the dev root contains dev/. Checked in this process's view, even for paths that the host
-/// names differently. A driver root that is being replaced is empty, or has no dev/ yet: containers
-/// by a path that is never there would fail for good.
-bool HasDev(const std::string& dev_root) {
-  return os::Exists(BelowRoot(dev_root, "/dev")) || os::Exists(BelowRoot(dev_root, "/usr")) ||
-         os::ListDirectory(dev_root).value_or({}).empty();
+const std::string kDev = "/dev";
+
+/// Whether the dev root is itself a /dev: it has no dev/, but the file, or "null", which every /dev
+/// has. A driver root that is being replaced has neither, and whatever else may be in it then (the
+/// kubelet makes lib/firmware for the mounts of driver pods), its files will be in its dev/.
+/// Checked in this process's view, even for paths that the host names differently.
+bool IsDev(const std::string& dev_root, const std::string& file) {
+  if (os::Exists(BelowRoot(dev_root, kDev))) return false;
+  return os::Exists(BelowRoot(dev_root, file.substr(kDev.size()))) ||
+         os::Exists(BelowRoot(dev_root, "/null"));
 }
 
-std::string InRoot(bool has_dev, const std::string& root, const std::string& file) {
-  return BelowRoot(root, has_dev ? file : file.substr(std::string("/dev").size()));
+std::string InRoot(bool is_dev, const std::string& root, const std::string& file) {
+  return BelowRoot(root, is_dev ? file.substr(kDev.size()) : file);
 }
 
 }  // namespace
@@ -69,7 +73,7 @@ os::MachinePaths MachinePathsOf(const api::NodeConfig& config) {
 }
 
 std::string OpenedPath(const std::string& dev_root, const std::string& file) {
-  return InRoot(HasDev(dev_root), dev_root, file);
+  return InRoot(IsDev(dev_root, file), dev_root, file);
 }
 
 std::string OpenedPath(const api::PathsConfig& paths, const std::string& file) {
@@ -95,8 +99,8 @@ std::string HostDevicePaths::operator()(const std::string& file) {
 
 std::string HostDevicePaths::Below(const std::string& dev_root, const std::string& root,
                                    const std::string& file) {
-  const auto [found, first] = has_dev_.try_emplace(dev_root);
-  if (first) found->second = HasDev(dev_root);
+  const auto [found, first] = is_dev_.try_emplace(dev_root);
+  if (first) found->second = IsDev(dev_root, file);
   return InRoot(found->second, root, file);
 }
 

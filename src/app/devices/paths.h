@@ -33,8 +33,8 @@ node::cdi::Places PlacesOf(const api::NodeConfig& config);
 /// Where the machine's own facts are read.
 os::MachinePaths MachinePathsOf(const api::NodeConfig& config);
 
-/// The path at which this process opens a device file ("/dev/nvidia0"): the dev root either
-/// contains dev/, or will once the driver's root is there, or is itself a /dev.
+/// The path at which this process opens a device file ("/dev/nvidia0"): in the dev root's dev/, also
+/// before that is there, unless the dev root is itself a /dev, with the file or "null" in it.
 std::string OpenedPath(const std::string& dev_root, const std::string& file);
 std::string OpenedPath(const api::PathsConfig& paths, const std::string& file);
 
@@ -54,7 +54,7 @@ class HostDevicePaths {
 
   std::shared_ptr<const api::NodeConfig> config_;
   std::shared_ptr<const node::inventory::Snapshot> inventory_;
-  std::map<std::string, bool> has_dev_;  // of dev roots
+  std::map<std::string, bool> is_dev_;  // of dev roots
 };
 
 }  // namespace penstock::app

@@ -39,13 +39,27 @@ TEST(Paths, ADriverRootThatIsBeingReplacedIsNoFolderOfDeviceFiles) {
   const os::TemporaryFolder folder;
   api::NodeConfig config;
   config.paths.driver_root = folder.path();
-  const auto opened = [&] { return OpenedPath(config.paths, "/dev/nvidia0"); };
-  EXPECT_EQ(opened(), folder.path() + "/dev/nvidia0");
-  EXPECT_EQ(HostDevicePaths(std::make_shared<const api::NodeConfig>(config),
-                            std::make_shared<const node::inventory::Snapshot>())("/dev/nvidia0"),
-            folder.path() + "/dev/nvidia0");
-  folder.Write("usr/lib/libnvidia-ml.so.1", "");
-  EXPECT_EQ(opened(), folder.path() + "/dev/nvidia0");
+  const auto expect = [&](const std::string& path) {
+    EXPECT_EQ(OpenedPath(config.paths, "/dev/nvidia0"), folder.path() + path);
+    EXPECT_EQ(HostDevicePaths(std::make_shared<const api::NodeConfig>(config),
+                              std::make_shared<const node::inventory::Snapshot>())("/dev/nvidia0"),
+              folder.path() + path);
+  };
+  expect("/dev/nvidia0");
+  // What the kubelet makes for a driver pod's mount while its container's root is away.
+  std::filesystem::create_directories(folder.path() + "/lib/firmware");
+  expect("/dev/nvidia0");
+  folder.Write("null", "");
+  expect("/nvidia0");
+  folder.Write("dev/nvidiactl", "");
+  expect("/dev/nvidia0");
+}
+
+TEST(Paths, AFolderWithTheAskedFileIsADev) {
+  const os::TemporaryFolder folder;
+  folder.Write("nvidia0", "");
+  EXPECT_EQ(OpenedPath(folder.path(), "/dev/nvidia0"), folder.path() + "/nvidia0");
+  EXPECT_EQ(OpenedPath(folder.path(), "/dev/nvidia1"), folder.path() + "/dev/nvidia1");
 }
 
 TEST(Paths, TheFilesOfOneAnswerAreNamedAlike) {

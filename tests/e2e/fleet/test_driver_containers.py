@@ -112,6 +112,27 @@ def test_at_rest_nothing_is_written(bare, fleet):
     assert vendor(fleet)["driverSince"] == since
 
 
+def test_a_pod_that_comes_while_the_drivers_root_is_away_runs_once_it_is_back(bare, images, fleet):
+    """One driver container follows another: the module stays loaded, and the GPU at the kubelet, which admits a pod. In the mount point is then what the kubelet
+    makes for a driver pod's volume."""
+    def refused() -> list[str]:
+        events = fleet.get("events", "--field-selector", "involvedObject.kind=Pod,reason=Failed")["items"]
+        return [event["message"] for event in events if event["involvedObject"]["name"].startswith("early-") and "no such file" in event["message"]]
+    bare.node.run("sh", "-c", f"umount -l {ROOT_OF_DRIVER} && mkdir -p {ROOT_OF_DRIVER}/lib/firmware")
+    fleet.hold("early", NODE, 1)
+    try:
+        wait_for(refused, 60, "the pod's container to be refused", lambda: fleet.kubectl("describe", "pods", "-l", "app=early", check=False).stdout)
+        assert all(f"{ON_HOST}/dev/nvidia" in message for message in refused()), refused()
+        fleet.delete_pod("driver-old")
+        bare.node.run("rm", "-r", f"{ROOT_OF_DRIVER}/lib")
+        fleet.create(driver_pod("driver-old", NODE, images[OLD]))
+        wait_ready(fleet, "driver-old")
+        fleet.wait_held("early")
+    finally:
+        fleet.kubectl("delete", "pods", "-l", "app=early")
+    fleet.wait_advertised(60)
+
+
 def test_a_root_that_goes_withdraws_the_gpus_with_a_reason(bare, fleet, measure):
     before = bare.module()
     fleet.delete_pod("driver-old")
