@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "os/core/fd.h"
+#include "os/core/file.h"
 
 namespace penstock::os {
 namespace {
@@ -53,6 +54,10 @@ Status PutDeviceFile(const std::string& folder, const std::string& name, std::ui
   const Error failed = ErrnoError(errno, folder + "/" + name);
   (void)::unlinkat(in.get(), next.c_str(), 0);
   return failed;
+}
+
+bool HasDeviceFiles(const std::string& root) {
+  return Exists(root + "/dev") || Exists(root + "/null");
 }
 
 }  // namespace penstock::os

@@ -1,4 +1,4 @@
-// Creates files of character devices.
+// Creates files of character devices, and says in which folders there are any.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,10 @@ namespace penstock::os {
 /// error of a system call: kPermissionDenied where this process may create no devices.
 Status PutDeviceFile(const std::string& folder, const std::string& name, std::uint32_t major,
                      std::uint32_t minor, mode_t mode);
+
+/// Whether the folder contains dev/, or is itself a /dev, which has a "null". The root of a driver
+/// that is being replaced is neither, whatever else may be in it then: the kubelet makes
+/// lib/firmware for the volumes of driver pods.
+bool HasDeviceFiles(const std::string& root);
 
 }  // namespace penstock::os

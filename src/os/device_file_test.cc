@@ -78,5 +78,15 @@ TEST_F(DeviceFileTest, RefusesFoldersThatOthersControl) {
   EXPECT_TRUE(std::filesystem::is_empty(caps_));
 }
 
+TEST(DeviceFile, AFolderHasThemBelowDevOrIsADev) {
+  const TemporaryFolder folder;
+  folder.Write("lib/firmware/acme", "");
+  EXPECT_FALSE(HasDeviceFiles(folder.path()));
+  folder.Write("root/dev/acmectl", "");
+  EXPECT_TRUE(HasDeviceFiles(folder.path() + "/root"));
+  folder.Write("dev-itself/null", "");
+  EXPECT_TRUE(HasDeviceFiles(folder.path() + "/dev-itself"));
+}
+
 }  // namespace
 }  // namespace penstock::os

@@ -44,6 +44,13 @@ bool CanCompute(const std::vector<api::ValidationStep>& steps) {
   return false;
 }
 
+std::string DriverInstances(const node::inventory::Snapshot& inventory) {
+  std::string instances;
+  for (const node::inventory::VendorEntry& vendor : inventory.vendors)
+    instances += DriverInstance(vendor) + " ";
+  return instances;
+}
+
 bool Lists(const api::AllocatorReport& kubelet, std::string_view way) {
   return std::ranges::find(kubelet.device_list, way) != kubelet.device_list.end();
 }
@@ -102,8 +109,7 @@ ContainerCheck::Target TargetOf(const api::Report& report,
   }
   if (!by_cdi && ((target.files.empty() && target.handler.empty()) || target.promised.empty()))
     target.devices.clear();  // nothing is known to give it any
-  for (const node::inventory::VendorEntry& vendor : inventory.vendors)
-    target.instance += DriverInstance(vendor) + " ";
+  target.instance = DriverInstances(inventory);
   return target;
 }
 
@@ -179,13 +185,19 @@ void Validation::Look() {
     return;
   }
   looked_at_ = control_.clock().Now();
-  auto wanted = node::validate::WantedFiles(*inventory_.published().Get(), backend::FindDialect);
+  const auto inventory = inventory_.published().Get();
+  auto wanted = node::validate::WantedFiles(*inventory, backend::FindDialect);
+  const std::string instances = DriverInstances(*inventory);
+  const bool same = std::exchange(looked_in_, instances) == instances;
+  // The watches are of what was at their paths when they began, which another root has covered.
+  if (!same) watches_.clear();
   Watch(wanted);
   const auto take =
       lifetime_.Guard([this](const node::validate::StandingFiles& files) { Looked(files); });
   io_.Post([take, &control = control_, root = DevRootOf(node_config_->paths),
+            before = same && files_ ? *files_ : node::validate::StandingFiles(),
             wanted = std::move(wanted)] {
-    control.Post([take, files = node::validate::LookAt(root, wanted)] { take(files); });
+    control.Post([take, files = node::validate::LookAt(root, wanted, before)] { take(files); });
   });
 }
 

@@ -96,6 +96,7 @@ class Validation {
   bool looking_ = false, again_ = false;
   base::TimePoint looked_at_{};
   base::TimerId look_timer_ = 0, files_timer_ = 0;
+  std::string looked_in_;  // instances of the drivers whose files were looked at last
   std::map<std::string, std::unique_ptr<os::PathWatch>> watches_;
 
   ComputeCheck compute_;

@@ -64,6 +64,45 @@ class ValidationTest : public testing::Test {
     loop_.Settle();
   }
 
+  /// Puts a driver's root in the place of "driver", without a word to who watches that, as a mount
+  /// does: "driver" leads to another link, and that one is replaced. Empty: away.
+  void Put(const std::string& root, const std::vector<std::string>& devices) const {
+    std::filesystem::create_directories(folder_ / root);
+    for (const std::string& device : devices) folder_.Write(root + "/dev/" + device, "");
+    folder_.Link("next", folder_ / root);
+    std::filesystem::rename(folder_ / "next", folder_ / "current");
+  }
+  /// A driver with one device, in a root that a container put there.
+  void Open(const std::string& instance) {
+    const node::inventory::DriverLocation place{.container = true,
+                                                .driver_root = folder_ / "driver",
+                                                .dev_root = folder_ / "driver",
+                                                .instance = instance};
+    device::Facts facts;
+    facts.id = "GPU-1";
+    facts.vendor = "nvidia";
+    facts.files = {{"/dev/nvidia0", 195, 0}};
+    loop_.Run([&] {
+      inventory_.SetVendor({"nvidia", std::make_shared<const device::Driver>(), "",
+                            std::make_shared<const node::inventory::DriverLocation>(place)});
+      inventory_.SetFacts("nvidia", {facts}, "", base::WallTime{});
+      validation_->DevicesChanged();
+    });
+  }
+  bool DeviceFilesAre(const std::string& state) {
+    api::Report report;
+    report.vendors.push_back({.vendor = "nvidia", .driver = "550.54.15"});
+    report.devices.push_back({.id = "GPU-1", .vendor = "nvidia", .health_state = "healthy"});
+    return loop_.AdvanceUntil(100ms, [&] {
+      std::string now;
+      loop_.Run([&] {
+        for (const api::ValidationStep& step : validation_->Judge(report, {}, std::nullopt))
+          if (step.name == node::validate::kDeviceNodes) now = step.state;
+      });
+      return now == state;
+    });
+  }
+
   const os::TemporaryFolder folder_;
   os::TurnedLoop loop_{"test"};
   node::inventory::Inventory inventory_;
@@ -118,6 +157,34 @@ TEST_F(ValidationTest, AFolderThatCannotBeClearedIsClearedLaterAndOnce) {
   Configure(folder_ / "c");
   loop_.Advance(1h);
   EXPECT_THAT(Files("a"), SizeIs(4)) << "it is another program's now";
+}
+
+TEST_F(ValidationTest, DeviceFilesOfADriversRootThatReplacedAnotherAreFollowed) {
+  folder_.Link("driver", folder_ / "current");
+  Put("root-1", {"nvidiactl", "nvidia-uvm", "nvidia0"});
+  Serve("");
+  Open("1");
+  loop_.Run([&] { validation_->Begin(); });
+  EXPECT_TRUE(DeviceFilesAre("passed"));
+  Put("root-2", {"nvidiactl", "nvidia0"});
+  Open("2");
+  EXPECT_TRUE(DeviceFilesAre("failed"));
+  loop_.Advance(1s);
+  folder_.Write("root-2/dev/nvidia-uvm", "");
+  EXPECT_TRUE(DeviceFilesAre("passed"));
+}
+
+TEST_F(ValidationTest, DeviceFilesStandAsTheyDidWhileTheirRootIsAway) {
+  folder_.Link("driver", folder_ / "current");
+  Put("root-1", {"nvidiactl", "nvidia-uvm", "nvidia0"});
+  Serve("");
+  Open("1");
+  loop_.Run([&] { validation_->Begin(); });
+  EXPECT_TRUE(DeviceFilesAre("passed"));
+  Put("mount-point", {});
+  loop_.Run([&] { validation_->Begin(); });  // looks again
+  loop_.Advance(1s);
+  EXPECT_TRUE(DeviceFilesAre("passed"));
 }
 
 }  // namespace

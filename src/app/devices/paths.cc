@@ -3,20 +3,21 @@
 #include <algorithm>
 
 #include "os/core/file.h"
+#include "os/device_file.h"
 
 namespace penstock::app {
 namespace {
 
 const std::string kDev = "/dev";
 
-/// Whether the dev root is itself a /dev: it has no dev/, but the file, or "null", which every /dev
-/// has. A driver root that is being replaced has neither, and whatever else may be in it then (the
-/// kubelet makes lib/firmware for the mounts of driver pods), its files will be in its dev/.
-/// Checked in this process's view, even for paths that the host names differently.
-bool IsDev(const std::string& dev_root, const std::string& file) {
+/// Whether the dev root is itself a /dev: it has no dev/, but the file, or what each /dev has.
+/// Nothing: it has none of these. The files of a driver root that is being replaced will be in its
+/// dev/. Checked in this process's view, even for paths that the host names differently.
+std::optional<bool> IsDev(const std::string& dev_root, const std::string& file) {
   if (os::Exists(BelowRoot(dev_root, kDev))) return false;
-  return os::Exists(BelowRoot(dev_root, file.substr(kDev.size()))) ||
-         os::Exists(BelowRoot(dev_root, "/null"));
+  if (os::Exists(BelowRoot(dev_root, file.substr(kDev.size()))) || os::HasDeviceFiles(dev_root))
+    return true;
+  return std::nullopt;
 }
 
 std::string InRoot(bool is_dev, const std::string& root, const std::string& file) {
@@ -73,7 +74,7 @@ os::MachinePaths MachinePathsOf(const api::NodeConfig& config) {
 }
 
 std::string OpenedPath(const std::string& dev_root, const std::string& file) {
-  return InRoot(IsDev(dev_root, file), dev_root, file);
+  return InRoot(IsDev(dev_root, file).value_or(false), dev_root, file);
 }
 
 std::string OpenedPath(const api::PathsConfig& paths, const std::string& file) {
@@ -99,9 +100,9 @@ std::string HostDevicePaths::operator()(const std::string& file) {
 
 std::string HostDevicePaths::Below(const std::string& dev_root, const std::string& root,
                                    const std::string& file) {
-  const auto [found, first] = is_dev_.try_emplace(dev_root);
-  if (first) found->second = IsDev(dev_root, file);
-  return InRoot(found->second, root, file);
+  std::optional<bool>& is_dev = is_dev_[dev_root];
+  if (!is_dev) is_dev = IsDev(dev_root, file);
+  return InRoot(is_dev.value_or(false), root, file);
 }
 
 }  // namespace penstock::app

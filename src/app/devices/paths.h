@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,8 +34,8 @@ node::cdi::Places PlacesOf(const api::NodeConfig& config);
 /// Where the machine's own facts are read.
 os::MachinePaths MachinePathsOf(const api::NodeConfig& config);
 
-/// The path at which this process opens a device file ("/dev/nvidia0"): in the dev root's dev/, also
-/// before that is there, unless the dev root is itself a /dev, with the file or "null" in it.
+/// The path at which this process opens a device file ("/dev/nvidia0"): in the dev root's dev/,
+/// also before that is there, unless the dev root is itself a /dev, with the file or "null" in it.
 std::string OpenedPath(const std::string& dev_root, const std::string& file);
 std::string OpenedPath(const api::PathsConfig& paths, const std::string& file);
 
@@ -54,7 +55,7 @@ class HostDevicePaths {
 
   std::shared_ptr<const api::NodeConfig> config_;
   std::shared_ptr<const node::inventory::Snapshot> inventory_;
-  std::map<std::string, bool> is_dev_;  // of dev roots
+  std::map<std::string, std::optional<bool>> is_dev_;  // of dev roots; nothing: not known yet
 };
 
 }  // namespace penstock::app

@@ -11,7 +11,7 @@ namespace {
 
 TEST(Paths, ADevRootHoldsDevOrIsOne) {
   const os::TemporaryFolder folder;
-  folder.Write("root/dev/nvidiactl", "");
+  folder.Write("root/dev/null", "");
   api::PathsConfig paths;
   paths.driver_root = folder.path() + "/root";
   EXPECT_EQ(OpenedPath(paths, "/dev/nvidia0"), folder.path() + "/root/dev/nvidia0");
@@ -60,6 +60,12 @@ TEST(Paths, AFolderWithTheAskedFileIsADev) {
   folder.Write("nvidia0", "");
   EXPECT_EQ(OpenedPath(folder.path(), "/dev/nvidia0"), folder.path() + "/nvidia0");
   EXPECT_EQ(OpenedPath(folder.path(), "/dev/nvidia1"), folder.path() + "/dev/nvidia1");
+  api::NodeConfig config;
+  config.paths.driver_root = folder.path();
+  HostDevicePaths on_host(std::make_shared<const api::NodeConfig>(config),
+                          std::make_shared<const node::inventory::Snapshot>());
+  EXPECT_EQ(on_host("/dev/nvidia-uvm"), folder.path() + "/dev/nvidia-uvm");
+  EXPECT_EQ(on_host("/dev/nvidia0"), folder.path() + "/nvidia0") << "now there is evidence";
 }
 
 TEST(Paths, TheFilesOfOneAnswerAreNamedAlike) {

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "node/cdi/modes.h"
 #include "os/core/file.h"
+#include "os/device_file.h"
 #include "os/watch/watch.h"
 
 namespace penstock::node::cdi {
@@ -46,47 +47,67 @@ struct Subject {
   }
 };
 
+/// The specifications of a vendor, and what they were made from.
+struct Made {
+  std::shared_ptr<const inventory::DriverLocation> place;
+  std::vector<api::cdi::Spec> specs;
+  std::map<std::string, std::string> ids;  ///< by the names of their devices
+  std::set<std::string> folders;
+  std::vector<std::string> remarks;
+};
+using MadeByVendor = std::map<std::string, std::shared_ptr<const Made>, std::less<>>;
+
 /// What an update found and did.
 struct Outcome {
   Written written;
+  MadeByVendor made;
   std::set<std::string> watched;  ///< folders that the specifications were made from
+  std::string roots;              ///< instances of the drivers' roots that these are in
   bool retry = false;
 };
 
 /// Collects what an update finds.
 class SpecFinder {
  public:
-  SpecFinder(const CdiSpecWriter::Settings& settings, Outcome& outcome)
-      : settings_(settings), options_(settings.options), outcome_(outcome) {
+  SpecFinder(const CdiSpecWriter::Settings& settings, const MadeByVendor& before, Outcome& outcome)
+      : settings_(settings), options_(settings.options), before_(before), outcome_(outcome) {
     options_.additional_gids = true;  // each specification then loses those that it may not have
   }
 
   void Add(const Subject& subject) {
     const Input input = subject.input();
     const Places places = subject.PlacesFrom(settings_.places);
-    for (const device::CdiClass& one : subject.dialect->CdiClasses()) WatchNodes(one, places);
+    auto made = std::make_shared<Made>(Made{.place = subject.place});
+    for (const device::CdiClass& one : subject.dialect->CdiClasses())
+      WatchNodes(one, places, *made);
     auto generated = Generate(input, places, options_);
     if (!generated.ok()) {
+      outcome_.retry = true;
+      if (auto last = LastOfRootThatIsAway(subject)) return Take(subject, std::move(last));
       outcome_.written.problems.push_back(generated.error().message());
       if (generated.error().code() == base::Code::kFailedPrecondition)
         outcome_.written.mismatched[std::string(subject.dialect->vendor())] =
             generated.error().message();
-      outcome_.retry = true;
+      outcome_.watched.merge(made->folders);
       return;
     }
-    if (generated->narrow) specs_.push_back(std::move(*generated->narrow));
+    if (generated->narrow) made->specs.push_back(std::move(*generated->narrow));
     for (const auto& facts : subject.devices)
-      ids_.emplace(api::cdi::DeviceNameOf(facts->id), facts->id);
-    Add(*generated, [this](const api::cdi::Device& device) { return ids_.contains(device.name); });
+      made->ids.emplace(api::cdi::DeviceNameOf(facts->id), facts->id);
+    Add(
+        *generated,
+        [&made](const api::cdi::Device& device) { return made->ids.contains(device.name); }, *made);
     for (const device::CdiClass& one : subject.dialect->CdiClasses()) {
       auto auxiliary = GenerateClass(one, input, places, options_);
       // Classes with the driver's files are for programs that manage the node's devices; the
       // kubelet allocates them no devices.
       if (auxiliary.ok())
-        Add(*auxiliary, [&one](const api::cdi::Device&) { return !one.with_driver; });
+        Add(
+            *auxiliary, [&one](const api::cdi::Device&) { return !one.with_driver; }, *made);
       if (!auxiliary.ok() && auxiliary.error().code() != base::Code::kNotFound)
         outcome_.written.problems.push_back(auxiliary.error().message());
     }
+    Take(subject, std::move(made));
   }
 
   /// Those that are to be written.
@@ -117,21 +138,44 @@ class SpecFinder {
   }
 
  private:
+  /// While a driver's root is being replaced, its module stays loaded and its devices stay with the
+  /// kubelet; the inventory says when they go. Null: the subject's root is there, or nothing was
+  /// made from it yet.
+  std::shared_ptr<const Made> LastOfRootThatIsAway(const Subject& subject) const {
+    const auto last = before_.find(subject.dialect->vendor());
+    if (last == before_.end() || subject.place == nullptr || *last->second->place != *subject.place)
+      return nullptr;
+    return os::HasDeviceFiles(subject.place->driver_root) ? nullptr : last->second;
+  }
+
+  void Take(const Subject& subject, std::shared_ptr<const Made> made) {
+    specs_.insert(specs_.end(), made->specs.begin(), made->specs.end());
+    ids_.insert(made->ids.begin(), made->ids.end());
+    outcome_.watched.insert(made->folders.begin(), made->folders.end());
+    // Several specifications may lack the same file.
+    auto& all = outcome_.written.remarks;
+    for (const std::string& remark : made->remarks)
+      if (std::ranges::find(all, remark) == all.end()) all.push_back(remark);
+    if (subject.place != nullptr && subject.place->container)
+      outcome_.made[std::string(subject.dialect->vendor())] = std::move(made);
+  }
+
   /// Adds the specification for users unchanged, and for the kubelet with only the devices that it
   /// names.
-  void Add(Generated& generated, const std::function<bool(const api::cdi::Device&)>& for_kubelet) {
-    for (const std::string& remark : generated.remarks) Remark(remark);
-    outcome_.watched.insert(generated.folders.begin(), generated.folders.end());
+  void Add(Generated& generated, const std::function<bool(const api::cdi::Device&)>& for_kubelet,
+           Made& made) const {
+    made.remarks.insert(made.remarks.end(), generated.remarks.begin(), generated.remarks.end());
+    made.folders.insert(generated.folders.begin(), generated.folders.end());
     api::cdi::Spec kubelets = generated.spec;
     kubelets.kind = KubeletKind(kubelets.kind);
     std::erase_if(kubelets.devices,
                   [&](const api::cdi::Device& device) { return !for_kubelet(device); });
-    LimitGroups(generated.spec, kubelets);
+    LimitGroups(generated.spec, kubelets, made);
     for (api::cdi::Spec* spec : {&generated.spec, &kubelets})
-      if (!spec->devices.empty()) specs_.push_back(std::move(*spec));
+      if (!spec->devices.empty()) made.specs.push_back(std::move(*spec));
   }
 
-  void LimitGroups(api::cdi::Spec& users, api::cdi::Spec& kubelets) {
+  void LimitGroups(api::cdi::Spec& users, api::cdi::Spec& kubelets, Made& made) const {
     const Groups& groups = settings_.groups;
     if (!groups.for_users) api::cdi::TakeGroups(users);
     if (groups.for_kubelet) return;
@@ -139,35 +183,34 @@ class SpecFinder {
     if (taken.empty() || groups.why_not.empty()) return;
     std::vector<std::string> ids;
     for (const std::uint32_t id : taken) ids.push_back(std::to_string(id));
-    Remark("containers of pods that do not run as root do not get the device files' groups " +
-           base::Join(ids, ", ") + ": " + groups.why_not);
+    made.remarks.push_back(
+        "containers of pods that do not run as root do not get the device files' groups " +
+        base::Join(ids, ", ") + ": " + groups.why_not);
   }
 
-  /// Several specifications may lack the same file.
-  void Remark(const std::string& remark) {
-    auto& all = outcome_.written.remarks;
-    if (std::ranges::find(all, remark) == all.end()) all.push_back(remark);
-  }
-
-  void WatchNodes(const device::CdiClass& one, const Places& places) {
+  static void WatchNodes(const device::CdiClass& one, const Places& places, Made& made) {
     for (const std::string& node : one.nodes)
       if (const std::string folder = places.dev_root + base::FolderOf(node); os::Exists(folder))
-        outcome_.watched.insert(folder);
+        made.folders.insert(folder);
   }
 
   const CdiSpecWriter::Settings& settings_;
   Options options_;
+  const MadeByVendor& before_;
   Outcome& outcome_;
   std::vector<api::cdi::Spec> specs_;
   std::map<std::string, std::string> ids_;  // by the names of their devices
 };
 
-Outcome UpdateSpecs(const CdiSpecWriter::Settings& settings, const std::vector<Subject>& subjects,
-                    const std::set<std::string>& kinds) {
+Outcome UpdateSpecs(const CdiSpecWriter::Settings& settings, const MadeByVendor& before,
+                    const std::vector<Subject>& subjects, const std::set<std::string>& kinds) {
   Outcome outcome;
   outcome.watched.insert(settings.folder);
-  SpecFinder finder(settings, outcome);
-  for (const Subject& subject : subjects) finder.Add(subject);
+  SpecFinder finder(settings, before, outcome);
+  for (const Subject& subject : subjects) {
+    finder.Add(subject);
+    if (subject.place != nullptr) outcome.roots += subject.place->instance + " ";
+  }
   FolderState state = Write(settings.folder, finder.specs(), kinds);
   finder.Notify(state);
   outcome.written.kinds = std::move(state.kinds);
@@ -231,9 +274,9 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
     }
     std::set<std::string> kinds;
     auto subjects = Subjects(kinds);
-    io.Post([self = shared_from_this(), settings = settings, subjects = std::move(subjects),
-             kinds = std::move(kinds)] {
-      auto outcome = UpdateSpecs(settings, subjects, kinds);
+    io.Post([self = shared_from_this(), settings = settings, made = made,
+             subjects = std::move(subjects), kinds = std::move(kinds)] {
+      auto outcome = UpdateSpecs(settings, made, subjects, kinds);
       self->control.Post(
           [self, outcome = std::move(outcome)]() mutable { self->Updated(std::move(outcome)); });
     });
@@ -242,6 +285,12 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
   void Updated(Outcome outcome) {
     updating = false;
     if (ended) return;
+    made = std::move(outcome.made);
+    // The watches are of what was at their paths when they began, which another root has covered.
+    if (std::exchange(roots, outcome.roots) != outcome.roots) {
+      watches.clear();
+      again = true;  // for what changed before the new ones begin
+    }
     Watch(outcome.watched);
     Notify(outcome.written);
     if (outcome.retry) UpdateAfter(kRetry);
@@ -299,6 +348,8 @@ struct CdiSpecWriter::State : std::enable_shared_from_this<State> {
   std::uint64_t generation = 0;
   std::set<std::string> gone;  // of the devices known at the last change
   base::TimePoint last_files{};
+  MadeByVendor made;  // of drivers' roots that containers put there
+  std::string roots;  // in which the watches are
   std::map<std::string, std::unique_ptr<os::PathWatch>> watches;
 };
 

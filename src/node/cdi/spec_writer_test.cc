@@ -2,10 +2,14 @@
 // a real folder. The tests wait for what is published.
 #include "node/cdi/spec_writer.h"
 
+#include <algorithm>
 #include <condition_variable>
+#include <filesystem>
+#include <functional>
 #include <future>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -62,6 +66,24 @@ class CdiSpecWriterTest : public testing::Test {
                                       : inventory::AcmeVendor());
       inventory_.SetFacts("acme", inventory::AcmeDevices(count, 2), "pulled", base::WallTime{});
     });
+  }
+
+  void PutRoot(const std::string& root, const std::vector<std::string>& devices) const {
+    for (const std::string& device : devices) folder_.Write(root + "/dev/" + device, "");
+  }
+
+  /// The driver is that of the root in run/driver, which a container put there.
+  void OpenInContainer(const std::string& instance) {
+    const std::string root = folder_ / "run/driver";
+    inventory::VendorEntry vendor = inventory::AcmeVendor();
+    vendor.place = std::make_shared<const inventory::DriverLocation>(
+        inventory::DriverLocation{.container = true,
+                                  .driver_root = root,
+                                  .host_driver_root = "/run/driver",
+                                  .dev_root = root,
+                                  .host_dev_root = "/run/driver",
+                                  .instance = instance});
+    OnLoop([&] { inventory_.SetVendor(std::move(vendor)); });
   }
 
   /// One device that is divided into two, and has no file of its own.
@@ -157,23 +179,48 @@ TEST_F(CdiSpecWriterTest, FilesAreThoseOfThePlaceWhereTheDriverWasOpened) {
   SetDevices(1);
   Begin();
   WaitForDevices({"G0"});
-  folder_.Write("run/driver/dev/acmectl", "");
-  folder_.Write("run/driver/dev/acme0", "");
-  OnLoop([&] {
-    inventory::VendorEntry vendor = inventory::AcmeVendor();
-    const std::string root = folder_ / "run/driver";
-    vendor.place = std::make_shared<const inventory::DriverLocation>(
-        inventory::DriverLocation{.container = true,
-                                  .driver_root = root,
-                                  .host_driver_root = "/run/driver",
-                                  .dev_root = root,
-                                  .host_dev_root = "/run/driver"});
-    inventory_.SetVendor(std::move(vendor));
-  });
+  PutRoot("run/driver", {"acmectl", "acme0"});
+  OpenInContainer("1");
   EXPECT_TRUE(os::Eventually([&] {
     const auto text = os::ReadFile(folder_.path() + kForPeople);
     return text.ok() && text->find("\"/run/driver/dev/acme0\"") != std::string::npos;
   }));
+}
+
+TEST_F(CdiSpecWriterTest, WhatWasMadeFromADriversRootStaysWhileItIsAway) {
+  PutRoot("run/driver", {"acmectl", "acme0"});
+  SetDevices(1);
+  OpenInContainer("1");
+  Begin();
+  WaitForDevices({"G0"});
+  std::filesystem::rename(folder_ / "run/driver", folder_ / "run/before");
+  folder_.Write("run/driver/lib/firmware/acme", "");
+  std::filesystem::remove(folder_.path() + kForPeople);
+  EXPECT_TRUE(os::Eventually([&] { return os::Exists(folder_.path() + kForPeople); }))
+      << "updated meanwhile, from what it had";
+  EXPECT_THAT(keeper_->published().Get()->devices, ElementsAre("G0"));
+  SetDevices(0);
+  EXPECT_THAT(WaitForDevices({}).kinds, IsEmpty());
+}
+
+TEST_F(CdiSpecWriterTest, TheFilesOfARootThatReplacedAnotherAreFollowed) {
+  PutRoot("first", {"acmectl", "acme0", "acme1"});
+  PutRoot("second", {"acmectl", "acme0"});
+  // Replaced without a word to who watches it, as by a mount: what it leads to is another link.
+  folder_.Link("run/driver", folder_ / "current");
+  folder_.Link("current", folder_ / "first");
+  SetDevices(2);
+  OpenInContainer("1");
+  Begin();
+  WaitForDevices({"G0", "G1"});
+  folder_.Link("next", folder_ / "second");
+  std::filesystem::rename(folder_ / "next", folder_ / "current");
+  OpenInContainer("2");
+  EXPECT_THAT(WaitForDevices({"G0"}).devices, ElementsAre("G0"));
+  // Until the updates have ended that follow its own writing of specifications.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  folder_.Write("second/dev/acme1", "");
+  EXPECT_THAT(WaitForDevices({"G0", "G1"}).devices, ElementsAre("G0", "G1"));
 }
 
 TEST_F(CdiSpecWriterTest, TheKubeletNamesDevicesByIdAndHasNoAll) {

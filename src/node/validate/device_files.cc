@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 
 #include "os/core/root.h"
+#include "os/device_file.h"
 
 namespace penstock::node::validate {
 namespace {
@@ -50,6 +51,15 @@ void AddDriverFiles(const device::Driver& driver, const device::Dialect& dialect
     if (file.required) AddWanted({.path = file.path, .of = {}, .remedy = file.remedy}, files);
 }
 
+StandingFile LookIn(const os::Root& root, const std::string& path) {
+  const bool has_dev = root.Exists(std::string(kDev));
+  const auto fd = root.OpenFile(has_dev ? path : path.substr(kDev.size()), O_PATH | O_CLOEXEC);
+  struct stat about {};
+  if (!fd.ok() || ::fstat(fd->get(), &about) != 0) return {};
+  if (!S_ISCHR(about.st_mode)) return {.kind = StandingFile::Kind::kOther};
+  return {StandingFile::Kind::kDevice, major(about.st_rdev), minor(about.st_rdev)};
+}
+
 std::string Numbers(std::uint32_t major, std::uint32_t minor) {
   return std::to_string(major) + ":" + std::to_string(minor);
 }
@@ -75,30 +85,28 @@ std::vector<WantedFile> WantedFiles(const inventory::Snapshot& inventory,
           if (!file.path.starts_with(kGraphics))
             AddWanted(Numbered(file, NameOf(*entry.facts)), files);
     if (vendor.place != nullptr)
-      for (std::size_t i = before; i < files.size(); ++i)
+      for (std::size_t i = before; i < files.size(); ++i) {
         files[i].dev_root = vendor.place->dev_root;
+        files[i].of_container = vendor.place->container;
+      }
   }
   return files;
 }
 
-StandingFiles LookAt(const std::string& dev_root, const std::vector<WantedFile>& wanted) {
+StandingFiles LookAt(const std::string& dev_root, const std::vector<WantedFile>& wanted,
+                     const StandingFiles& before) {
   StandingFiles standing;
   std::map<std::string, base::Result<os::Root>> roots;
   for (const WantedFile& file : wanted) {
-    StandingFile& now = standing[file.path];
     const std::string& folder = file.dev_root.empty() ? dev_root : file.dev_root;
     auto root = roots.find(folder);
     if (root == roots.end()) root = roots.emplace(folder, os::Root::Open(folder)).first;
-    if (!root->second.ok()) continue;
-    const bool has_dev = root->second->Exists(std::string(kDev));
-    const auto fd = root->second->OpenFile(has_dev ? file.path : file.path.substr(kDev.size()),
-                                           O_PATH | O_CLOEXEC);
-    struct stat about {};
-    if (!fd.ok() || ::fstat(fd->get(), &about) != 0) continue;
-    if (S_ISCHR(about.st_mode))
-      now = {StandingFile::Kind::kDevice, major(about.st_rdev), minor(about.st_rdev)};
-    else
-      now.kind = StandingFile::Kind::kOther;
+    StandingFile now = root->second.ok() ? LookIn(*root->second, file.path) : StandingFile();
+    const auto known = before.find(file.path);
+    if (now.kind == StandingFile::Kind::kMissing && file.of_container && known != before.end() &&
+        !os::HasDeviceFiles(folder))
+      now = known->second;
+    standing[file.path] = now;
   }
   return standing;
 }

@@ -16,10 +16,11 @@ namespace penstock::node::validate {
 struct WantedFile {
   std::string path;  ///< "/dev/nvidia0"
   std::uint32_t major = 0, minor = 0;
-  bool numbered = false;  ///< the driver reports its numbers
-  std::string of;         ///< the device that needs it: "device 3"; empty: all of them
-  std::string remedy;     ///< a command that creates it; empty: none is known
-  std::string dev_root;   ///< below which it is, as this process sees it; empty: as configured
+  bool numbered = false;      ///< the driver reports its numbers
+  std::string of;             ///< the device that needs it: "device 3"; empty: all of them
+  std::string remedy;         ///< a command that creates it; empty: none is known
+  std::string dev_root;       ///< below which it is, as this process sees it; empty: as configured
+  bool of_container = false;  ///< a driver container put that root there, and may replace it
   bool operator==(const WantedFile&) const = default;
 };
 
@@ -38,8 +39,11 @@ std::vector<WantedFile> WantedFiles(const inventory::Snapshot& inventory,
                                     const device::DialectOf& dialect_of);
 
 /// Looks at the files below their dev roots (each contains dev/, or is a /dev itself), `dev_root`
-/// being the configured one. Blocks for some system calls.
-StandingFiles LookAt(const std::string& dev_root, const std::vector<WantedFile>& wanted);
+/// being the configured one. While a driver container's root is away, because it is being replaced,
+/// its files stand as they did `before`; the inventory says when they have gone. Blocks for some
+/// system calls.
+StandingFiles LookAt(const std::string& dev_root, const std::vector<WantedFile>& wanted,
+                     const StandingFiles& before);
 
 /// Why the files are not usable as device files, one sentence for each; empty: they are. Pure.
 struct FileProblem {

@@ -8,6 +8,7 @@
 
 #include "device/testing/acme.h"
 #include "node/inventory/testing/acme_inventory.h"
+#include "os/testing/temporary_folder.h"
 
 namespace penstock::node::validate {
 namespace {
@@ -462,12 +463,32 @@ TEST(DeviceFiles, LookOnlyAtWhatStandsAtThePaths) {
   const std::vector<WantedFile> wanted = {{.path = "/dev/null", .of = {}, .remedy = {}},
                                           {.path = "/dev/no-such", .of = {}, .remedy = {}},
                                           {.path = "/dev/shm", .of = {}, .remedy = {}}};
-  const auto below = LookAt("/", wanted), itself = LookAt("/dev", wanted);
+  const auto below = LookAt("/", wanted, {}), itself = LookAt("/dev", wanted, {});
   EXPECT_EQ(below, itself);
   EXPECT_EQ(below.at("/dev/null"), (StandingFile{Kind::kDevice, 1, 3}));
   EXPECT_EQ(below.at("/dev/no-such").kind, Kind::kMissing);
   EXPECT_EQ(below.at("/dev/shm").kind, Kind::kOther);
-  EXPECT_EQ(LookAt("/no-such-root", wanted).at("/dev/null").kind, Kind::kMissing);
+  EXPECT_EQ(LookAt("/no-such-root", wanted, {}).at("/dev/null").kind, Kind::kMissing);
+}
+
+TEST(DeviceFiles, StandAsBeforeWhileTheirRootIsAway) {
+  const os::TemporaryFolder folder;
+  std::vector<WantedFile> wanted = {{.path = "/dev/acme0",
+                                     .of = {},
+                                     .remedy = {},
+                                     .dev_root = folder / "root",
+                                     .of_container = true}};
+  const StandingFiles before = {{"/dev/acme0", {Kind::kDevice, 195, 0}}};
+  const auto now = [&] { return LookAt("/", wanted, before).at("/dev/acme0").kind; };
+  EXPECT_EQ(now(), Kind::kDevice);
+  EXPECT_EQ(LookAt("/", wanted, {}).at("/dev/acme0").kind, Kind::kMissing);
+  folder.Write("root/lib/firmware/acme", "");
+  EXPECT_EQ(now(), Kind::kDevice);
+  wanted[0].of_container = false;
+  EXPECT_EQ(now(), Kind::kMissing) << "one of the host is not replaced like that";
+  wanted[0].of_container = true;
+  folder.Write("root/dev/acmectl", "");
+  EXPECT_EQ(now(), Kind::kMissing);
 }
 
 }  // namespace

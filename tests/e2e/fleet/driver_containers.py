@@ -39,6 +39,7 @@ echo "installing driver $DRIVER_SIM_VERSION"
 [ -z "${{DRIVER_SIM_HANG:-}}" ] || pause 100000
 pause "${{DRIVER_SIM_SECONDS:-1}}"
 [ -z "${{DRIVER_SIM_FAIL:-}}" ] || {{ echo "ERROR: $DRIVER_SIM_FAIL" >&2; exit 1; }}
+read -r away _ < /proc/uptime
 while grep -q " {ROOT_OF_DRIVER} " /proc/mounts; do umount -l {ROOT_OF_DRIVER} || exit 1; done
 if [ "$(cat {STATE} 2>/dev/null)" != "${{DRIVER_CONFIG_DIGEST:-none}}" ] || ! [ -e {MACHINE}/sys/module/nvidia ]; then
     module=$DRIVER_SIM_VERSION
@@ -55,6 +56,8 @@ mount --bind {MACHINE}/.penstock-sim /driver/.penstock-sim
 for firmware in /driver/usr/lib/firmware/nvidia/*/gsp_tu10x.bin; do mount --bind {MACHINE}/.penstock-sim/state "$firmware"; done
 mkdir -p {ROOT_OF_DRIVER}
 mount --rbind /driver {ROOT_OF_DRIVER} || exit 1
+read -r back _ < /proc/uptime
+echo "the root was away from $away to $back"
 mount --bind {MACHINE}/sys/module /sys/module
 echo "${{DRIVER_CONFIG_DIGEST:-none}}" > {STATE}
 echo "driver $DRIVER_SIM_VERSION is loaded"

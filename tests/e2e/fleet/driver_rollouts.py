@@ -127,6 +127,15 @@ class Rollout:
         pods = self.fleet.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=nvidia-driver")["items"]
         return {pod["spec"]["nodeName"]: pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and pod["spec"].get("nodeName")}
 
+    def replace_driver_pod(self, node: str):
+        before = self.driver_pods()[node]["metadata"]
+        self.fleet.kubectl("delete", "pod", "-n", NAMESPACE, before["name"], "--wait=false")
+
+        def again() -> bool:
+            pod = self.driver_pods().get(node)
+            return bool(pod) and pod["metadata"]["uid"] != before["uid"] and pod["status"].get("containerStatuses", [{}])[0].get("ready", False)
+        wait_for(again, 120, "the driver's pod to run again", self.told)
+
     def bystanders(self) -> dict[str, str]:
         pods = self.fleet.get("pods", "-l", "app=bystander")["items"]
         return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}

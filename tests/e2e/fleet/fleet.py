@@ -411,9 +411,9 @@ class Fleet(Kubernetes):
             self.cluster.kill(daemon)
             self.cluster.start(daemon)
 
-    def clear(self):
-        """Removes the scenarios' pods, clears all faults, and removes the nodes' own configurations."""
-        # Deletes each kind explicitly: the garbage collector, which would follow owner references, may take minutes after an API server outage.
+    def delete_workloads(self):
+        """Also all pods. Deletes each kind explicitly: the garbage collector, which would follow owner references, may take minutes after an API server outage, and
+        a ReplicaSet that it has not deleted makes pods."""
         for kind in ("deployments", "replicasets", "jobs"):
             def none(kind=kind) -> bool:
                 if not self.get(kind)["items"]:
@@ -422,6 +422,10 @@ class Fleet(Kubernetes):
                 return False
             wait_for(none, 180, f"the {kind} of the last scenario to be gone")
         self.delete_all_pods()
+
+    def clear(self):
+        """Removes the scenarios' pods, clears all faults, and removes the nodes' own configurations."""
+        self.delete_workloads()
         for node in self.get("nodes")["items"]:
             if CONFIG_LABEL in node["metadata"]["labels"]:
                 self.choose(node["metadata"]["name"], None)

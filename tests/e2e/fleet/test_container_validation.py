@@ -178,12 +178,11 @@ def test_a_kubelet_that_removes_the_container_removes_nothing_but_its_log(instal
     fleet, node = installed, installed.nodes[BROKEN]
     wait_condition(fleet, BROKEN, "True", "AllStepsPassed")
     runtime("mute")
-    removed = removed_by_kubelet(fleet, BROKEN)
     for _ in range(5):  # the kubelet kills an agent that it has not heard of for half a minute
         wait_for(lambda: answering(fleet, BROKEN), PATIENCE, "a container that runs")
         agent = node.agent()
         os.kill(agent, signal.SIGSTOP)
-        before = entries(fleet, BROKEN)
+        removed, before = removed_by_kubelet(fleet, BROKEN), entries(fleet, BROKEN)
         wait_for(lambda: agent not in node.agents() or removed_by_kubelet(fleet, BROKEN) > removed, 120, "the kubelet to remove the container")
         if agent in node.agents():
             break

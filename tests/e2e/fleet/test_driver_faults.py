@@ -7,8 +7,9 @@ import time
 import pytest
 from actors import wait_for
 from api import Watch
+from driver_containers import ROOT_OF_DRIVER
 from driver_rollouts import NEW, OLD, SIMULATED, Rollout, asked
-from fleet import NAMESPACE, merged
+from fleet import ACCELERATORS, NAMESPACE, merged
 
 TEAM = ("n2", "n3")
 SAFE_LOAD, REQUESTED = "nvidia.com/gpu-driver-upgrade.driver-wait-for-safe-load", "nvidia.com/gpu-driver-upgrade-requested"
@@ -118,8 +119,7 @@ def budget_of_holder(rollout: Rollout):
 @pytest.fixture
 def blue(rollout, fleet):
     """The driver OLD on the team's nodes, a pod that holds a GPU on one of them, and pods that hold none on both."""
-    fleet.kubectl("delete", "deployment", "holder", "--ignore-not-found")  # of a scenario that failed
-    fleet.delete_all_pods()
+    fleet.delete_workloads()  # of a scenario that failed
     rollout.begin_again()
     fleet.deploy("holder", "n3", 1)
     try:
@@ -130,8 +130,7 @@ def blue(rollout, fleet):
         for bare in rollout.bare.values():
             bare.wish()
         rollout.operator.apply(SIMULATED)  # without what a scenario said of blue, which not every other has
-        fleet.kubectl("delete", "deployment", "holder", "--ignore-not-found")  # fleet.clear() would install the hosts' drivers again
-        fleet.delete_all_pods()
+        fleet.delete_workloads()  # fleet.clear() would install the hosts' drivers again
 
 
 def test_an_api_server_that_dies_in_an_upgrade_delays_it(blue, fleet):
@@ -274,7 +273,7 @@ def test_a_node_whose_driver_fails_gets_the_last_good_one_back(blue, fleet, faul
     blue.wait_versions(n2=f"container {OLD}", n3=f"container {NEW}")
     wait_for(lambda: [blue.states()[node] for node in TEAM] == ["upgrade-failed", "upgrade-done"], 120, "n2 to have failed and n3 to be done", blue.told)
     assert "unschedulable" not in fleet.get("node", "n2")["spec"], "a node with its earlier driver serves"
-    fleet.wait_advertised(60)
+    fleet.wait_offered()
     fleet.hold("after", "n2", 1)
     fleet.wait_held("after")
     fleet.delete_pod(*(pod["metadata"]["name"] for pod in fleet.get("pods", "-l", "app=after")["items"]))
@@ -296,6 +295,30 @@ def test_go661_a_node_that_opts_out_keeps_its_driver_while_a_pod_holds_its_gpu(b
     finally:
         fleet.kubectl("label", "nodes", "n2", "n3", "nvidia.com/gpu.deploy.operands-")
     blue.wait_done(n2=f"container {OLD}", n3=f"container {OLD}")
+
+
+@pytest.mark.timeout(1500)
+def test_a_pod_that_comes_while_the_drivers_root_is_away_runs_once_it_is_back(blue, fleet):
+    """Between two driver containers the module stays loaded, and the kubelet has the GPU. In the mount point is what the kubelet makes for the volumes of driver pods."""
+    root = f"{ACCELERATORS}{ROOT_OF_DRIVER}"
+
+    def refused() -> list[str]:
+        events = fleet.get("events", "--field-selector", "involvedObject.kind=Pod,reason=Failed")["items"]
+        return [event["message"] for event in events if event["involvedObject"]["name"].startswith("early-") and root in event["message"]]
+    for _ in range(5):  # a GPU whose root is away is withdrawn after 3 s: a busy machine may be too late with the pod
+        blue.bare["n2"].node.run("sh", "-c", f"umount -l {ROOT_OF_DRIVER} && mkdir -p {ROOT_OF_DRIVER}/lib/firmware")
+        fleet.hold("early", "n2", 1)
+        end = time.monotonic() + 30
+        while not refused() and time.monotonic() < end:
+            time.sleep(0.2)
+        if refused():
+            break
+        fleet.delete_pod(*(pod["metadata"]["name"] for pod in fleet.get("pods", "-l", "app=early")["items"]))
+        blue.replace_driver_pod("n2")
+        fleet.wait_offered()
+    assert refused() and not any(f"{root}/nvidia" in message for message in refused()), refused()  # a path that is there only with dev/ before it
+    blue.replace_driver_pod("n2")
+    fleet.wait_held("early")
 
 
 def test_a_driver_that_loads_safely_waits_until_its_node_is_empty(blue, fleet):

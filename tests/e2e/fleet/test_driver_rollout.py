@@ -128,7 +128,7 @@ def test_an_image_that_is_missing_for_the_next_kernel_is_said_before_the_node_bo
         return rollout.operator.policy("nvidiadrivers", "green").get("status", {})
 
     def said() -> dict:
-        return next((one for one in driver().get("drivers", [{}])[0].get("nextKernels", [])), {})
+        return next((one for of in driver().get("drivers", []) for one in of.get("nextKernels", [])), {})
 
     def condition() -> dict:
         return next((one for one in driver().get("conditions", []) if one["type"] == "NextKernelImages"), {})

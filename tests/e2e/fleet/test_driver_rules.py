@@ -5,7 +5,7 @@ from actors import wait_for
 from driver_containers import REPOSITORY, provide
 from driver_rollouts import NEW, OLD, POOL, SIMULATED, SKIP_NODE, SYSTEM, Rollout, idle_pod
 from fleet import NAMESPACE, pod_on
-from test_driver_faults import TEAM, merged_environment, policy_of_blue, take_time
+from test_driver_faults import TEAM, merged_environment, policy_of_blue, running, take_time
 from witnesses import OURS as AGENTS_TOO
 
 SKIP_POD = "nvidia.com/gpu-driver-upgrade-drain.skip"
@@ -92,13 +92,15 @@ def test_a_pod_that_has_a_device_open_without_having_asked_for_it_is_named_and_n
 
 def test_a_node_whose_first_attempt_fails_is_tried_again_by_itself(blue, fleet):
     again = {"maxFailures": "1", "retries": {"count": 3, "first": "1s", "most": "2s"}}
-    blue.operator.apply(policy_of_blue(**again, loadTimeout="15s"))
+    blue.operator.apply(policy_of_blue(**again))
     blue.bare["n2"].wish(only=NEW, hang=1)
     with blue.watched() as (seen, _):
         upgrade(blue)
+        wait_for(lambda: running(blue, "n2", "nvidia-driver-ctr") and blue.bare["n2"].module() != OLD, 240, "n2 to hang", blue.told)
+        blue.operator.apply(policy_of_blue(**again, loadTimeout="15s"))
         wait_for(lambda: "upgrade-failed" in seen["n2"], 180, "the first attempt to fail", lambda: (seen, blue.told()))
         blue.bare["n2"].wish()
-        blue.operator.apply(policy_of_blue(**again))  # n3, and what is right now, is not hurried
+        blue.operator.apply(policy_of_blue(**again))  # what is right now, is not hurried
         blue.wait_done(n2=f"container {NEW}", n3=f"container {NEW}")
     assert seen["n2"][-1] == "upgrade-done" and "upgrade-failed" not in seen["n3"], seen
     blue.operator.wait_state("ready", kind="nvidiadrivers", name="blue")
