@@ -781,7 +781,7 @@ TEST_F(DeviceConfigTest, ARefusalBeforeTheKindIsMissedLeavesNoProblem) {
   PutClusterPolicy();
   api_.Forbid("", "/apis/amd.com/");
   Start();
-  executor_.Advance(90s);
+  executor_.Advance(100s);
   EXPECT_EQ(operator_->numbers().problems, 1u);
   api_.Heal();
   api_.NotInstalled("/apis/amd.com/");

@@ -148,7 +148,7 @@ TEST_F(PolicyEvents, AFinalizerThatAnotherProgramRemovesIsSaidAndWrittenEverMore
 TEST_F(PolicyEvents, AMissingRightIsSaidAlsoWhileSomethingElseIsWrong) {
   api_.Forbid("PATCH", kServices);
   Change({{"dcgmExporter", {{"service", {{"type", "NodePort"}}}}}});
-  executor_.Advance(90s);
+  executor_.Advance(100s);
   EXPECT_THAT(EventsOfPolicy("ReconcileFailed"), ElementsAre(HasSubstr("services")));
   api_.Forbid("PATCH", "/api/v1/namespaces/gpu-operator/configmaps");
   Change({{"dcgmExporter", {{"enablePodUID", true}}}});

@@ -24,10 +24,10 @@ bool NamesMissingRule(std::string_view message);
 /// apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go ("conversion webhook
 /// for").
 bool NamesUncalledWebhook(std::string_view message);
-/// A server has read its roles after some 20 s, and what it refused then is tried again within a
-/// minute (Informer, ReconcileLoop after its first refusals, WorkQueue): what it refuses after this
-/// time is not permitted.
-inline constexpr base::Duration kRolesAreKnown = std::chrono::seconds(90);
+/// A server has read its roles after some 20 s, what it refused then is tried again within a minute
+/// (Informer, ReconcileLoop after its first refusals, WorkQueue), and a watch in which nothing
+/// happens counts as served after another 11 s: what it refuses after this time is not permitted.
+inline constexpr base::Duration kRolesAreKnown = std::chrono::seconds(100);
 
 /// Whether a write of an object with a uid found that it was deleted meanwhile, or that another one
 /// has its name.
