@@ -89,6 +89,14 @@ class ValidationTest : public testing::Test {
       validation_->DevicesChanged();
     });
   }
+  /// Begins with a driver all of whose device files are there.
+  void BeginInRoot() {
+    folder_.Link("driver", folder_ / "current");
+    Put("root-1", {"nvidiactl", "nvidia-uvm", "nvidia0"});
+    Serve("");
+    Open("1");
+    loop_.Run([&] { validation_->Begin(); });
+  }
   bool DeviceFilesAre(const std::string& state) {
     api::Report report;
     report.vendors.push_back({.vendor = "nvidia", .driver = "550.54.15"});
@@ -160,11 +168,7 @@ TEST_F(ValidationTest, AFolderThatCannotBeClearedIsClearedLaterAndOnce) {
 }
 
 TEST_F(ValidationTest, DeviceFilesOfADriversRootThatReplacedAnotherAreFollowed) {
-  folder_.Link("driver", folder_ / "current");
-  Put("root-1", {"nvidiactl", "nvidia-uvm", "nvidia0"});
-  Serve("");
-  Open("1");
-  loop_.Run([&] { validation_->Begin(); });
+  BeginInRoot();
   EXPECT_TRUE(DeviceFilesAre("passed"));
   Put("root-2", {"nvidiactl", "nvidia0"});
   Open("2");
@@ -175,11 +179,7 @@ TEST_F(ValidationTest, DeviceFilesOfADriversRootThatReplacedAnotherAreFollowed) 
 }
 
 TEST_F(ValidationTest, DeviceFilesStandAsTheyDidWhileTheirRootIsAway) {
-  folder_.Link("driver", folder_ / "current");
-  Put("root-1", {"nvidiactl", "nvidia-uvm", "nvidia0"});
-  Serve("");
-  Open("1");
-  loop_.Run([&] { validation_->Begin(); });
+  BeginInRoot();
   EXPECT_TRUE(DeviceFilesAre("passed"));
   Put("mount-point", {});
   loop_.Run([&] { validation_->Begin(); });  // looks again

@@ -100,7 +100,7 @@ def test_a_node_whose_first_attempt_fails_is_tried_again_by_itself(blue, fleet):
         blue.operator.apply(policy_of_blue(**again, loadTimeout="15s"))
         wait_for(lambda: "upgrade-failed" in seen["n2"], 180, "the first attempt to fail", lambda: (seen, blue.told()))
         blue.bare["n2"].wish()
-        blue.operator.apply(policy_of_blue(**again))  # what is right now, is not hurried
+        blue.operator.apply(policy_of_blue(**again))  # no time limit for what works
         blue.wait_done(n2=f"container {NEW}", n3=f"container {NEW}")
     assert seen["n2"][-1] == "upgrade-done" and "upgrade-failed" not in seen["n3"], seen
     blue.operator.wait_state("ready", kind="nvidiadrivers", name="blue")
