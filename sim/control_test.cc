@@ -1,5 +1,6 @@
 #include "sim/control.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 

@@ -1,4 +1,5 @@
 // Tests the simulated library through a real dlopen, as other programs load it.
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <thread>

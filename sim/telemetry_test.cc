@@ -1,5 +1,6 @@
 // Tests that the simulated library's measurements follow from what the GPU does, and which devices
 // and drivers do not report them.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <vector>

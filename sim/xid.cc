@@ -72,14 +72,14 @@ std::string XidText(std::uint32_t xid) {
 }
 
 std::optional<XidInstance> ParseXidInstance(const std::string& text) {
-  constexpr std::uint64_t kMost = 0xfffe;
+  constexpr std::uint64_t kMostInstance = 0xfffe;
   const std::size_t slash = text.find('/');
   const auto gpu = base::ParseUint(text.substr(0, slash));
-  if (!gpu || *gpu > kMost) return std::nullopt;
+  if (!gpu || *gpu > kMostInstance) return std::nullopt;
   XidInstance instance{static_cast<std::uint32_t>(*gpu), std::nullopt};
   if (slash == std::string::npos) return instance;
   const auto compute = base::ParseUint(text.substr(slash + 1));
-  if (!compute || *compute > kMost) return std::nullopt;
+  if (!compute || *compute > kMostInstance) return std::nullopt;
   instance.compute = static_cast<std::uint32_t>(*compute);
   return instance;
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 import locks
 import processes
 from check import Check
-from everything import Busy, Everything
+from everything import LOOPS, Busy, Everything
 from stages import Failed
 
 CI_LIMIT = 85  # minutes; CI ends a check after 90 and then keeps no logs
@@ -38,6 +38,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--busy", action="store_true",
                         help="only repeat the tests beside busy loops: most of a day; goes on "
                         "where an interrupted one was")
+    parser.add_argument("--loops", type=int, default=LOOPS, metavar="N",
+                        help=f"busy loops beside the tests of --busy, by default {LOOPS}; fewer if "
+                        "other work keeps the processors busy, such as tests/fuzz/run")
     parser.add_argument("--again", action="store_true",
                         help="run also what is known to have passed on the same inputs")
     parser.add_argument("--limit", type=float, metavar="MINUTES",
@@ -60,7 +63,7 @@ def main() -> int:
         with locks.alone(check.folder / "lock", "this build folder", say):
             check.prepare()
             if options.busy:
-                failed = Busy(check, options.again).run()
+                failed = Busy(check, options.again, options.loops).run()
                 say(f"-- stages\n{check.stages.table()}")
                 return 1 if failed else 0
             failed = Everything(check, options.again).run() if options.all else []

@@ -357,6 +357,9 @@ def test_busy_repeats_tests_beside_busy_loops_and_keeps_each_run_that_passed(pro
     done = project.check("--busy")
     assert done.returncode == 0 and len(ran.read_text().split()) == 4
     assert done.stdout.count(": kept: 100% tests passed") == 2
+    project.check("--busy", "--again", "--loops", "6")
+    assert len(ran.read_text().split()) == 7
+    assert all(int(count) >= 6 for count in ran.read_text().split()[4:])
 
 
 def test_only_all_needs_released_versions_and_what_passed_then_is_skipped_later(project):

@@ -157,6 +157,10 @@ class Busy(Everything):
     """Repeats the tests beside busy loops: a verdict that depends on time shows then. A repetition
     that was interrupted goes on with the suites that did not run in it."""
 
+    def __init__(self, check: Check, again: bool, loops: int = LOOPS):
+        super().__init__(check, again)
+        self.loops = loops
+
     def stages(self) -> dict:
         """Each kind of tests once before any is repeated, so that a part of a day covers all."""
         return {f"busy, {label} {run} of {runs}": lambda label=label, run=run: self.busy(label, run)
@@ -165,7 +169,7 @@ class Busy(Everything):
 
     def busy(self, label: str, run: int) -> str:
         labels = {label, ALSO.get(label)}
-        with busy_loops():
+        with busy_loops(self.loops):
             return self._tested("dev", lambda suite: labels & suite.labels, f"busy-{label}-{run}")
 
 

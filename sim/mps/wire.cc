@@ -1,5 +1,6 @@
 #include "sim/mps/wire.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "sim/nvidia-smi/commands.h"
 #include "sim/nvidia-smi/instances.h"

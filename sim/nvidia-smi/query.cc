@@ -1,6 +1,7 @@
 // Implements --query-gpu and --query-compute-apps, with one table from field names to values.
 #include <cstdio>
 #include <functional>
+#include <utility>
 
 #include "sim/nvidia-smi/commands.h"
 

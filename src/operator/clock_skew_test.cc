@@ -1,5 +1,7 @@
 // Plays roll-outs of drivers on nodes whose clocks are an hour ahead of the operator's, or behind:
 // times of one node are compared with each other, and limits are counted by the operator's clock.
+#include <array>
+
 #include "operator/driver/upgrade_state.h"
 #include "operator/testing/driver_rollout_fixture.h"
 

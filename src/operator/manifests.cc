@@ -1,5 +1,7 @@
 #include "operator/manifests.h"
 
+#include <set>
+
 #include "base/core/hash.h"
 #include "base/core/json_text.h"
 #include "operator/agent_config.h"

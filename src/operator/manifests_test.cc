@@ -1,5 +1,7 @@
 #include "operator/manifests.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,7 @@
 #include "operator/repeated_writes.h"
 
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -2,6 +2,9 @@
 // written specifications read back.
 #include "api/cdi/spec.h"
 
+#include <algorithm>
+#include <functional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -3,6 +3,7 @@
 #include "api/compat/nvidia/definitions.h"
 
 #include <regex>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

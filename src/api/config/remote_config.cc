@@ -1,6 +1,7 @@
 // Follows the order of config-manager: label, default, then its fallback strategies.
 #include "api/config/remote_config.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,6 +2,7 @@
 // are those of a real one with driver 580.159.04.
 #include "backend/nvidia/mig.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
 #include "base/core/quantity.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>

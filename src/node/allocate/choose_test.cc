@@ -1,5 +1,6 @@
 #include "node/allocate/choose.h"
 
+#include <algorithm>
 #include <bit>
 #include <ctime>
 #include <numeric>

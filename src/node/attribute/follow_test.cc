@@ -1,5 +1,7 @@
 #include "node/attribute/follow.h"
 
+#include <array>
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,5 +1,7 @@
 #include "node/health/recovery.h"
 
+#include <utility>
+
 #include <gtest/gtest.h>
 
 namespace penstock::node::health {

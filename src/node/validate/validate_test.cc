@@ -1,6 +1,7 @@
 // Tests the steps with tables: each row changes one thing of a node on which everything works.
 #include "node/validate/validate.h"
 
+#include <algorithm>
 #include <functional>
 
 #include <gmock/gmock.h>

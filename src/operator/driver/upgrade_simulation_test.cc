@@ -1,5 +1,6 @@
 // Plays roll-outs on a simulated fleet with faults, where the operator starts again at every step:
 // all that it knows is in the Node objects.
+#include <algorithm>
 #include <random>
 
 #include <gmock/gmock.h>

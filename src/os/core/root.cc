@@ -2,6 +2,7 @@
 #include "os/core/root.h"
 
 #include <cerrno>
+#include <cstdint>
 
 #include <fcntl.h>
 #include <linux/openat2.h>

@@ -1,6 +1,7 @@
 // Tests reading processes with small trees that look like /proc, and with real children.
 #include "os/process/process.h"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <filesystem>

@@ -1,5 +1,6 @@
 #include "protocol/kube/client.h"
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 #include <thread>

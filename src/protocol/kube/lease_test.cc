@@ -1,6 +1,8 @@
 // Tests several candidates on one server.
 #include "protocol/kube/lease.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,7 @@
 #include "protocol/kube/node_fields.h"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 

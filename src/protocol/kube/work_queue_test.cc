@@ -1,6 +1,8 @@
 // Tests the queue with a clock that the test advances.
 #include "protocol/kube/work_queue.h"
 
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,7 @@
 #include "protocol/kubelet/checkpoint.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

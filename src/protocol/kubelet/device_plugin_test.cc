@@ -1,5 +1,6 @@
 #include "protocol/kubelet/device_plugin.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <thread>

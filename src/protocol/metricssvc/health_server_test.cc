@@ -1,5 +1,7 @@
 #include "protocol/metricssvc/health_server.h"
 
+#include <chrono>
+
 #include <gmock/gmock.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>

@@ -2,6 +2,8 @@
 // the resulting plan.
 #include "analysis/migrate/amd/rocm.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

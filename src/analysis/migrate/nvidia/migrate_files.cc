@@ -1,6 +1,7 @@
 // Reads manifests, chart values and plugin configurations from files; finds the files that the
 // vendors' programs leave on a machine.
 #include <algorithm>
+#include <array>
 
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,6 @@
 #include "api/compat/nvidia/counters.h"
 
+#include <algorithm>
 #include <array>
 
 #include <gmock/gmock.h>

@@ -1,5 +1,7 @@
 #include "api/compat/nvidia/device_plugin.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -3,6 +3,8 @@
 // new one needs an effect.
 #include "api/compat/nvidia/driver_section.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

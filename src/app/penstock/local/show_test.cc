@@ -1,5 +1,7 @@
 #include "app/penstock/local/show.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // Each parser accepts the whole text or returns nothing.
 #include "app/penstock/local/usage_time.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>

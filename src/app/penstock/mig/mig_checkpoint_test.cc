@@ -1,5 +1,7 @@
 #include "app/penstock/mig/mig_checkpoint.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

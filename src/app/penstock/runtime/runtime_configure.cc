@@ -22,9 +22,10 @@ using protocol::engine::ConfigureOptions;
 using protocol::engine::ConfigureResult;
 using protocol::engine::Engine;
 using protocol::engine::EngineInstall;
-using Json = nlohmann::ordered_json;
 
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr char kConfigureExamples[] =
     R"(penstock runtime configure --runtime containerd --cdi.enabled --dry-run   # what would be written, as a diff

@@ -1,6 +1,8 @@
 // AMD's names, on devices as the backend describes them.
 #include "device/dialect.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

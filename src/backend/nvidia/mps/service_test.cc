@@ -2,6 +2,7 @@
 // script.
 #include "backend/nvidia/mps/service.h"
 
+#include <array>
 #include <filesystem>
 
 #include <gmock/gmock.h>

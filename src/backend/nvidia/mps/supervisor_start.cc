@@ -99,7 +99,7 @@ void Supervisor::SetModes() {
   for (const ServerSpec::Gpu& gpu : spec_.gpus) {
     if (gpu.is_mig_device()) continue;
     row.push_back(ModeStep(gpu, "EXCLUSIVE_PROCESS"));
-    row.back().take = [this, id = gpu.id](const base::Result<Outcome>& result) {
+    row.back().take = [id = gpu.id](const base::Result<Outcome>& result) {
       if (!result.ok() || result->status != 0)
         base::Log(base::kWarn, "cannot set the compute mode of a GPU",
                   {{"device", id}, {"error", MessageOf(result)}});

@@ -2,6 +2,7 @@
 // that use the service. For tests only.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
