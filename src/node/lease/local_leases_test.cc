@@ -520,6 +520,15 @@ TEST(LeaseNote, OneShareOfADeviceIsTheWholeDevice) {
   EXPECT_THAT(lease->slots, ElementsAre(ledger::Slot{"G0", "G0", "", {}}));
 }
 
+TEST(LeaseNote, WhatOnlyPartsHaveIsNotReadOfADeviceThatIsNoPart) {
+  const auto lease = DecodeNote(
+      R"({"lease":"r-1","slots":[{"id":"G0","device":"G0","memory":4,"computeUnits":1,
+          "limits":{"memory":1,"memoryBy":"server"}}]})",
+      "r-1");
+  ASSERT_TRUE(lease.ok()) << lease.error().ToString();
+  EXPECT_THAT(lease->slots, ElementsAre(ledger::Slot{"G0", "G0", "", {}}));
+}
+
 TEST_F(LocalLeasesTest, OfManyProcessesThoseThatAreKnownStay) {
   const std::string id = Admit("GPU-1")->id;
   const pid_t parent = ::getppid();

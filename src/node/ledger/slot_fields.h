@@ -31,8 +31,13 @@ void VisitFields(Visit& visit, T& slot) {
     visit("computeUnits", slot.capacity.compute_units);
     visit("limits", slot.limits);
   }
-  if constexpr (Visit::kReads)
+  if constexpr (Visit::kReads) {
+    if (slot.ancestors.empty()) {  // nothing of ours wrote the parts' keys
+      slot.capacity = {};
+      slot.limits = {};
+    }
     if (slot.shape.sharing == device::Sharing::kNone || slot.shape.shares == 1) slot.shape = {};
+  }
 }
 
 }  // namespace penstock::node::ledger
