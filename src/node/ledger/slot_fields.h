@@ -32,7 +32,7 @@ void VisitFields(Visit& visit, T& slot) {
     visit("limits", slot.limits);
   }
   if constexpr (Visit::kReads) {
-    if (slot.ancestors.empty()) {  // nothing of ours wrote the parts' keys
+    if (slot.ancestors.empty()) {  // only parts have these; a note may be of another user
       slot.capacity = {};
       slot.limits = {};
     }
