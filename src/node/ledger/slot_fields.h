@@ -32,7 +32,8 @@ void VisitFields(Visit& visit, T& slot) {
     visit("limits", slot.limits);
   }
   if constexpr (Visit::kReads) {
-    if (slot.ancestors.empty()) {  // only parts have these; a note may be of another user
+    // Only parts are written with these keys; the user of a run may have replaced a note.
+    if (slot.ancestors.empty()) {
       slot.capacity = {};
       slot.limits = {};
     }
