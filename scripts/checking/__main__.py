@@ -65,7 +65,7 @@ def main() -> int:
             if options.busy:
                 failed = Busy(check, options.again, options.loops).run()
                 say(f"-- stages\n{check.stages.table()}")
-                return 1 if failed else 0
+                return 1 if failed or check.stages.stopped else 0
             failed = Everything(check, options.again).run() if options.all else []
             result = check.all_tests()
             if result.passed and not options.all:

@@ -362,6 +362,12 @@ def test_busy_repeats_tests_beside_busy_loops_and_keeps_each_run_that_passed(pro
     assert all(int(count) >= 6 for count in ran.read_text().split()[4:])
 
 
+def test_stages_that_do_not_begin_before_the_limit_did_not_fail(project):
+    done = project.check("--busy", "--limit", "0.4")
+    assert done.returncode == 1 and "failed" not in done.stdout
+    assert "busy, unit 1 of 20: stopped: no time was left; the next check goes on" in done.stdout
+
+
 def test_only_all_needs_released_versions_and_what_passed_then_is_skipped_later(project):
     with_one_stage(project)
     released = project.folder / "build/released"
