@@ -28,11 +28,11 @@ namespace fs = std::filesystem;
 constexpr char kDriver[] = "/usr/local/nvidia/lib64";
 #if defined(__aarch64__)
 constexpr std::uint16_t kMachine = EM_AARCH64;
-constexpr std::int32_t kFlags = 0x0a03;
+constexpr std::int32_t kEntryFlags = 0x0a03;
 constexpr char kMusl[] = "aarch64";
 #else
 constexpr std::uint16_t kMachine = EM_X86_64;
-constexpr std::int32_t kFlags = 0x0303;
+constexpr std::int32_t kEntryFlags = 0x0303;
 constexpr char kMusl[] = "x86_64";
 #endif
 
@@ -66,7 +66,7 @@ class HooksTest : public testing::Test {
     std::vector<os::LdCacheEntry> entries;
     for (const std::string& path : paths)
       entries.push_back(
-          {.soname = path.substr(path.rfind('/') + 1), .path = path, .flags = kFlags});
+          {.soname = path.substr(path.rfind('/') + 1), .path = path, .flags = kEntryFlags});
     Write("/etc/ld.so.cache", os::WriteLdCache(entries));
   }
   // The list's paths in its order.
@@ -217,7 +217,7 @@ TEST_F(GlibcTest, LibrariesFor32BitProgramsAreKnownAsSuch) {
   ASSERT_TRUE(Update({kDriver, "/usr/lib32"}).ok());
   const auto entries = os::ReadLdCache(Read("/etc/ld.so.cache"));
   ASSERT_THAT(*entries, SizeIs(4));
-  EXPECT_EQ((*entries)[0].flags, kFlags);
+  EXPECT_EQ((*entries)[0].flags, kEntryFlags);
   EXPECT_EQ((*entries)[1].path, "/usr/lib32/libcuda.so.1");
   EXPECT_EQ((*entries)[1].flags, 0x0003);
 }

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::MigSession;
 
-std::string Read(const std::string& path) {
+std::string TextOf(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -239,9 +239,9 @@ TEST(MigFiles, ComeAndGoWithInstances) {
   EXPECT_TRUE(fs::is_empty(capabilities));
   ASSERT_EQ(machine.Mode(NV_ENABLED), NV_SUCCESS);
   const NvGpuInstance instance = machine.Make(5, 3);  // GPU instance 1
-  EXPECT_EQ(Read(capabilities + "/gi1/access"),
+  EXPECT_EQ(TextOf(capabilities + "/gi1/access"),
             "DeviceFileMinor: 12\nDeviceFileMode: 292\nDeviceFileModify: 1\n");
-  EXPECT_EQ(Read(capabilities + "/gi1/ci0/access"),
+  EXPECT_EQ(TextOf(capabilities + "/gi1/ci0/access"),
             "DeviceFileMinor: 13\nDeviceFileMode: 292\nDeviceFileModify: 1\n");
   const Node first = NodeAt(nodes + "1");
   for (const unsigned number : {12u, 13u}) {

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr std::uint64_t kSecond = 1000000;
+constexpr std::uint64_t kOneSecond = 1000000;
 constexpr NvUint kAllLinks = UINT32_MAX;
 
 // A started machine with a stopped clock, and a session with its library.
@@ -51,12 +51,12 @@ TEST(Telemetry, EnergyGrowsWithPowerByTheMachinesClock) {
   };
   ASSERT_EQ(ask(), NV_SUCCESS);
   EXPECT_EQ(energy, 5000u);
-  machine.Advance(10 * kSecond);
+  machine.Advance(10 * kOneSecond);
   ASSERT_EQ(ask(), NV_SUCCESS);
   EXPECT_EQ(energy, 3005000u);
   EXPECT_EQ(machine.Count(0, NV_FI_TOTAL_ENERGY), energy);
   machine.Set(0, {"power=100"});
-  machine.Advance(kSecond);
+  machine.Advance(kOneSecond);
   EXPECT_EQ(machine.Count(0, NV_FI_TOTAL_ENERGY), 3105000u);
 }
 
@@ -76,20 +76,20 @@ TEST(Telemetry, TheClockStandsGoesForwardAndRunsOnFromWhereItStood) {
   Machine machine("t4-x1");
   const long long stood = machine.Field(0, NV_FI_POWER_INSTANT).timestamp;
   EXPECT_EQ(machine.Field(0, NV_FI_POWER_INSTANT).timestamp, stood);
-  machine.Advance(3600 * kSecond);
-  const long long forward = stood + 3600 * static_cast<long long>(kSecond);
+  machine.Advance(3600 * kOneSecond);
+  const long long forward = stood + 3600 * static_cast<long long>(kOneSecond);
   EXPECT_EQ(machine.Field(0, NV_FI_POWER_INSTANT).timestamp, forward);
   ASSERT_TRUE(machine.control.RunClock().ok());
   long long runs = forward;  // for less than a microsecond
   while (runs == forward) runs = machine.Field(0, NV_FI_POWER_INSTANT).timestamp;
   EXPECT_GT(runs, forward);
-  EXPECT_LT(runs, stood + 3700 * static_cast<long long>(kSecond));
+  EXPECT_LT(runs, stood + 3700 * static_cast<long long>(kOneSecond));
 }
 
 TEST(Telemetry, LinksCarryEqualPartsOfWhatAllCarry) {
   Machine machine("dgx-h100");
   machine.Set(0, {"nvlink-tx=19Gi", "nvlink-rx=1Gi", "nvlink-replay=3:7"});
-  machine.Advance(2 * kSecond);
+  machine.Advance(2 * kOneSecond);
   const std::uint64_t all = machine.Count(0, NV_FI_NVLINK_THROUGHPUT_DATA_TX, kAllLinks);
   EXPECT_EQ(all, 38ull << 20) << "KiB";
   std::uint64_t sum = 0;
@@ -110,7 +110,7 @@ TEST(Telemetry, LinksCarryEqualPartsOfWhatAllCarry) {
 TEST(Telemetry, NvLink5CountsBytesAndItsOwnErrors) {
   Machine machine("dgx-b200");
   machine.Set(0, {"nvlink-tx=18Gi", "nvlink-rx=36Gi", "nvlink-recovery=2:5"});
-  machine.Advance(kSecond);
+  machine.Advance(kOneSecond);
   EXPECT_EQ(machine.Count(0, NV_FI_NVLINK_XMIT_BYTES, 0), 1ull << 30);
   EXPECT_EQ(machine.Count(0, NV_FI_NVLINK_RCV_BYTES, kAllLinks), 36ull << 30);
   EXPECT_EQ(machine.Count(0, NV_FI_NVLINK_RECOVERIES, 2), 5u);
@@ -122,9 +122,9 @@ TEST(Telemetry, NvLink5CountsBytesAndItsOwnErrors) {
 TEST(Telemetry, ThrottlingIsMeteredByPolicyAndByReason) {
   Machine machine("dgx-h100", "580.126.09");
   machine.Set(0, {"utilisation=90", "clock-events=power-cap,sw-thermal"});
-  machine.Advance(3 * kSecond);
+  machine.Advance(3 * kOneSecond);
   machine.Set(0, {"clock-events=none"});
-  machine.Advance(5 * kSecond);
+  machine.Advance(5 * kOneSecond);
   EXPECT_EQ(machine.Count(0, NV_FI_PERF_POLICY_POWER), 3000000000u);
   EXPECT_EQ(machine.Count(0, NV_FI_PERF_POLICY_POWER + 1), 3000000000u);
   EXPECT_EQ(machine.Count(0, NV_FI_PERF_POLICY_POWER + 2), 0u);
@@ -248,7 +248,7 @@ TEST(ProcessUse, OnlySamplesNewerThanTheLastAreReported) {
   NvUlong newest = 0;
   EXPECT_EQ(UseOf(machine, 0, &newest).size(), 2u);
   EXPECT_EQ(UseOf(machine, newest).size(), 0u);
-  machine.Advance(kSecond);
+  machine.Advance(kOneSecond);
   EXPECT_EQ(UseOf(machine, newest).size(), 2u);
 }
 
@@ -322,9 +322,9 @@ TEST(Gpm, ReportsWhatHappenedBetweenTwoSamples) {
   machine.Set(0, {"utilisation=80", "gpm-tensor=37.5", "decoder=20", "pcie-tx=100Mi",
                   "pcie-rx=50Mi", "nvlink-tx=18Gi", "nvlink-rx=9Gi"});
   Gpm gpm(machine);
-  machine.Advance(7 * kSecond);  // what happened before the first sample does not count
+  machine.Advance(7 * kOneSecond);  // what happened before the first sample does not count
   ASSERT_EQ(gpm.First(), NV_SUCCESS);
-  machine.Advance(2 * kSecond);
+  machine.Advance(2 * kOneSecond);
   ASSERT_EQ(gpm.Second(), NV_SUCCESS);
   EXPECT_THAT(gpm.Values({1, 2, 5, 10, 20, 21, 30, 36, 60, 61, 63}),
               ElementsAre(80, 80, 37.5, 40, 100, 50, 20, 20, 9216, 18432, 1024));
@@ -336,9 +336,9 @@ TEST(Gpm, IsAMeanWhereUseChangedMeanwhile) {
   machine.Set(0, {"utilisation=100"});
   Gpm gpm(machine);
   ASSERT_EQ(gpm.First(), NV_SUCCESS);
-  machine.Advance(kSecond);
+  machine.Advance(kOneSecond);
   machine.Set(0, {"utilisation=0"});
-  machine.Advance(3 * kSecond);
+  machine.Advance(3 * kOneSecond);
   ASSERT_EQ(gpm.Second(), NV_SUCCESS);
   EXPECT_THAT(gpm.Values({1}), ElementsAre(25));
 }
@@ -440,7 +440,7 @@ TEST(Faults, JunkFillsTheBufferOfProcessUse) {
 TEST(Faults, ANewlyLoadedDriverBeginsItsCountersAgain) {
   Machine machine("dgx-h100");
   machine.Set(0, {"power=100", "nvlink-replay=0:3"});
-  machine.Advance(10 * kSecond);
+  machine.Advance(10 * kOneSecond);
   ASSERT_TRUE(machine.control.UnloadDriver().ok());
   ASSERT_TRUE(machine.control.LoadDriver("").ok());
   EXPECT_EQ(machine.nvml("nvmlShutdown"), NV_SUCCESS);

@@ -192,9 +192,10 @@ class Check:
         for entry in commands:
             file = Path(entry["directory"], entry["file"])
             target = re.search(r" -o \S*CMakeFiles/([^/\s]+_test)\.dir/", entry["command"])
-            if target and file.is_relative_to(self.source):
-                if self.areas.room(str(file.relative_to(self.source))) in rooms:
-                    found.add(target.group(1))
+            for one in _sources(file) if target else []:
+                if one.is_relative_to(self.source):
+                    if self.areas.room(str(one.relative_to(self.source))) in rooms:
+                        found.add(target.group(1))
         return sorted(found)
 
     def _preset_environment(self, preset: str) -> dict[str, str]:
@@ -225,6 +226,13 @@ class Check:
         if os.getuid() != 0:
             owner = f"{os.getuid()}:{os.getgid()}"
             subprocess.run(["sudo", "chown", "-R", owner, self.source / "build"])
+
+
+def _sources(file: Path) -> list[Path]:
+    """What one call of the compiler compiles: the files that CMake has put in a unit, or one."""
+    if file.parent.name != "Unity":
+        return [file]
+    return [Path(name) for name in re.findall(r'^#include "(.+)"$', file.read_text(), re.M)]
 
 
 class _Progress:

@@ -250,6 +250,7 @@ foreach(room room other)
   add_executable(${room}_test src/${room}/a_test.cc)
   add_test(NAME ${room}_test COMMAND ${room}_test)
 endforeach()
+set_target_properties(room_test PROPERTIES UNITY_BUILD ON)
 """
 
 

@@ -34,9 +34,10 @@ class Two(Everything):
 
 @pytest.fixture
 def run(tmp_path):
-    def run(reason="", manifest="files", machine="machine", again=False):
+    def run(reason="", manifest="files", machine="machine", again=False,
+            stop_at=None):
         check = SimpleNamespace(cache=Cache(tmp_path / "cache"), commit="abc", manifest=manifest,
-                                machine=machine, say=print,
+                                machine=machine, say=print, stop_at=stop_at,
                                 stages=Stages(tmp_path / "stages.json", print))
         two = Two(check, again)
         two.reason, two.ran = reason, []
@@ -58,6 +59,11 @@ def test_a_stage_that_failed_runs_again_and_keeps_no_other_from_running(run):
     assert failed == ["the first"] and ran == ["first", "second"]
     assert outcomes == [("the first", "failed"), ("second", "passed")]
     assert run()[:2] == ([], ["first"])
+
+
+def test_no_stage_begins_when_no_time_is_left(run):
+    failed, ran, outcomes, _ = run(stop_at=time.time() + 5)
+    assert (failed, ran, outcomes) == ([], [], [("the first", "stopped"), ("second", "stopped")])
 
 
 @pytest.mark.parametrize("change", [{"manifest": "other"}, {"machine": "other"}, {"again": True}])

@@ -7,7 +7,7 @@
 namespace penstock::api {
 namespace {
 
-ConfigPreview Sample() {
+ConfigPreview SamplePreview() {
   return {.origin = "file /etc/penstock/node.yaml",
           .changes = {{"labels.timestamp", "true", "false", Effect::kNow},
                       {"allocators.assign", "[]", "[{allocator: none}]", Effect::kRestart}},
@@ -31,9 +31,9 @@ ConfigPreview Sample() {
 }
 
 TEST(ConfigPreview, ReadsBackWhatItWrote) {
-  const auto preview = ParseConfigPreview(ToJson(Sample()));
+  const auto preview = ParseConfigPreview(ToJson(SamplePreview()));
   ASSERT_TRUE(preview.ok()) << preview.error().message();
-  EXPECT_EQ(*preview, Sample());
+  EXPECT_EQ(*preview, SamplePreview());
   EXPECT_EQ(*ParseConfigPreview(ToJson(ConfigPreview{})), ConfigPreview{});
 }
 
@@ -44,7 +44,7 @@ TEST(ConfigPreview, RefusesWhatIsNone) {
 }
 
 TEST(ConfigPreview, TheReferenceDocumentsEveryKey) {
-  ExpectToDocument("plan.md", nlohmann::json::parse(ToJson(Sample())));
+  ExpectToDocument("plan.md", nlohmann::json::parse(ToJson(SamplePreview())));
 }
 
 }  // namespace

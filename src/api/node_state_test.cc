@@ -38,7 +38,7 @@ DeviceReport Device(const std::string& id, int index) {
   return device;
 }
 
-Report Sample() {
+Report NodeReport() {
   Report report;
   report.generation = 7;
   report.node = "gpu-7";
@@ -109,7 +109,7 @@ Report Sample() {
 }
 
 TEST(NodeState, HasTheShapeThatIsPromised) {
-  json state = NodeStateOf(Sample());
+  json state = NodeStateOf(NodeReport());
   json& status = state.at("status");
   EXPECT_EQ(status.at("doors"), status.at("allocators")) << "the name in 0.1.0";
   status.erase("doors");
@@ -147,7 +147,7 @@ TEST(NodeState, HasTheShapeThatIsPromised) {
 }
 
 TEST(NodeState, NamesNoOneAndNothingThatChangesWithoutMeaning) {
-  Report report = Sample();
+  Report report = NodeReport();
   const std::string text = NodeStateOf(report).dump();
   for (const char* secret : {"ann", "secret.py", "train-0", "k-1"})
     EXPECT_THAT(text, Not(HasSubstr(secret)));
@@ -158,7 +158,7 @@ TEST(NodeState, NamesNoOneAndNothingThatChangesWithoutMeaning) {
 }
 
 TEST(NodeState, ReadsBackWhatItWrote) {
-  const json object = NodeStateOf(Sample());
+  const json object = NodeStateOf(NodeReport());
   const auto report = ReportOf(object);
   ASSERT_TRUE(report.ok()) << report.error().message();
   EXPECT_EQ(report->node, "gpu-7");
@@ -196,7 +196,7 @@ TEST(NodeState, BelievesNoAbsurdCounts) {
 }
 
 TEST(NodeState, IsJsonWhateverADriverSays) {
-  Report report = Sample();
+  Report report = NodeReport();
   report.devices[1].health_reason = "bad\xff" + std::string(100'000, 'x');
   const std::string text = NodeStateOf(report).dump();
   EXPECT_THAT(text, HasSubstr("bad\xEF\xBF\xBDx"));
@@ -204,7 +204,7 @@ TEST(NodeState, IsJsonWhateverADriverSays) {
 }
 
 TEST(NodeState, NamesTheConfigurationInAColumnsWidth) {
-  Report report = Sample();
+  Report report = NodeReport();
   const auto configuration = [&report] {
     return NodeStateOf(report)["status"]["summary"]["configuration"].get<std::string>();
   };
@@ -217,7 +217,7 @@ TEST(NodeState, NamesTheConfigurationInAColumnsWidth) {
 }
 
 TEST(NodeState, CountsNoSlotsOfADeviceThatIsOfferedNowhere) {
-  Report report = Sample();
+  Report report = NodeReport();
   report.devices[0].resource = "";
   report.devices[0].free = 0;
   report.devices[1].sharing = "time-slicing";
@@ -266,7 +266,7 @@ TEST(NodeState, TheSchemaDescribesAllThatIsWritten) {
   EXPECT_EQ(At(At(At(definition, "spec"), "names"), "plural").text, kNodeStatePlural);
   const base::Value& version = At(At(definition, "spec"), "versions").list->front();
   EXPECT_EQ(At(version, "name").text, kNodeStateVersion);
-  Report report = Sample();
+  Report report = NodeReport();
   report.configuration.not_yet = {"sharing.mps"};
   report.devices[0].warning = "2 bad pages wait";
   report.devices[0].telemetry_problem = "its measurements are missing";
@@ -274,7 +274,7 @@ TEST(NodeState, TheSchemaDescribesAllThatIsWritten) {
 }
 
 TEST(NodeState, EveryColumnShowsSomethingThatIsWritten) {
-  const json object = NodeStateOf(Sample());
+  const json object = NodeStateOf(NodeReport());
   const base::Value definition = ReadDefinition();
   for (const base::Value& column :
        *At(At(At(definition, "spec"), "versions").list->front(), "additionalPrinterColumns").list) {
@@ -286,11 +286,11 @@ TEST(NodeState, EveryColumnShowsSomethingThatIsWritten) {
 }
 
 TEST(NodeState, TheReferenceDocumentsEveryKey) {
-  ExpectToDocument("node-state.md", NodeStateOf(Sample())["status"]);
+  ExpectToDocument("node-state.md", NodeStateOf(NodeReport())["status"]);
 }
 
 TEST(NodeDocument, IsTheObjectOfTheClusterWithWhatOnlyTheNodeKnows) {
-  Report report = Sample();
+  Report report = NodeReport();
   report.agent_pid = 4711;
   report.devices.front().holders.clear();
   report.devices.front().holders.push_back(
@@ -310,9 +310,11 @@ TEST(NodeDocument, IsTheObjectOfTheClusterWithWhatOnlyTheNodeKnows) {
 }
 
 TEST(NodeDocument, HasTheKeysOf010Unchanged) {
-  const json document = json::parse(NodeDocument(Sample())), old = json::parse(ToJson(Sample()));
+  const json document = json::parse(NodeDocument(NodeReport())),
+             old = json::parse(ToJson(NodeReport()));
   for (const auto& [key, value] : old.items()) EXPECT_EQ(document[key], value) << key;
-  EXPECT_EQ(Must(ParseReport(NodeDocument(Sample()))).devices.size(), Sample().devices.size());
+  EXPECT_EQ(Must(ParseReport(NodeDocument(NodeReport()))).devices.size(),
+            NodeReport().devices.size());
 }
 
 }  // namespace

@@ -183,7 +183,7 @@ TEST(Report, ReadsAllocatorsUnderTheNameThatTheyHaveIn010) {
 }
 
 TEST(Report, AnEmptyNodeHasListsNotNulls) {
-  const json document = json::parse(ToJson({}));
+  const json document = json::parse(ToJson(Report{}));
   for (const char* key :
        {"vendors", "devices", "allocators", "doors", "servers", "conditions", "enforcement"})
     EXPECT_TRUE(document[key].is_array()) << key;

@@ -39,10 +39,11 @@ constexpr char kConfig[] = "/apis/amd.com/v1alpha1/namespaces/gpu-operator/devic
 constexpr char kClusterPolicy[] = "/apis/nvidia.com/v1/clusterpolicies/cluster-policy";
 constexpr char kSite[] = "/apis/penstock.io/v1alpha1/penstocks/site";
 constexpr char kAgents[] = "/apis/apps/v1/namespaces/gpu-operator/daemonsets/penstock-agent";
-constexpr char kRelease[] =
+constexpr char kHostRelease[] =
     "/apis/apps/v1/namespaces/gpu-operator/daemonsets/penstock-host-release";
 constexpr char kAgentsMap[] = "/api/v1/namespaces/gpu-operator/configmaps/penstock-agent";
-constexpr char kService[] = "/api/v1/namespaces/gpu-operator/services/default-metrics-exporter";
+constexpr char kExporterService[] =
+    "/api/v1/namespaces/gpu-operator/services/default-metrics-exporter";
 constexpr char kMonitor[] =
     "/apis/monitoring.coreos.com/v1/namespaces/gpu-operator/servicemonitors/"
     "default-metrics-exporter";
@@ -98,7 +99,7 @@ class DeviceConfigTest : public testing::Test {
                     {"metadata", {{"labels", {{"app", "theirs"}}}}},
                     {"spec", {{"type", "NodePort"}, {"selector", {{"app", "theirs"}}}}}};
     if (!owner.empty()) service["metadata"]["ownerReferences"] = json::array({owner});
-    api_.Put(kService, service, manager);
+    api_.Put(kExporterService, service, manager);
   }
   void PutMonitor(const json& owner) {
     api_.Put(kMonitor,
@@ -362,32 +363,32 @@ TEST_F(DeviceConfigTest, AServiceOfSomeoneElseStaysAndIsNamed) {
     SCOPED_TRACE(owner.dump());
     PutExporterConfig();
     PutService(owner);
-    const json before = At(kService);
+    const json before = At(kExporterService);
     Start();
     RunAgents(1);
     Report("n1", "amd", "6.12.0");
     executor_.Advance(2min);
-    EXPECT_EQ(At(kService), before);
+    EXPECT_EQ(At(kExporterService), before);
     EXPECT_EQ(Condition("Ready", "status"), "False");
     EXPECT_EQ(Condition("Error", "message"),
               "Service default-metrics-exporter is someone else's and stays as it is: delete or "
               "rename it; `kubectl get services default-metrics-exporter -o yaml "
               "--show-managed-fields` shows whose it is");
     EXPECT_NE(api_.Find(kAgents), nullptr) << "everything else is written";
-    api_.Remove(kService);
+    api_.Remove(kExporterService);
     executor_.Advance(1min);
-    EXPECT_EQ(OwnerOf(kService), "DeviceConfig");
+    EXPECT_EQ(OwnerOf(kExporterService), "DeviceConfig");
     EXPECT_EQ(Condition("Error", "status"), "False");
     EXPECT_EQ(Condition("Ready", "status"), "True");
     operator_.reset();
-    for (const char* path : {kService, kConfig}) api_.Remove(path);
+    for (const char* path : {kExporterService, kConfig}) api_.Remove(path);
   }
 }
 
 TEST_F(DeviceConfigTest, AServiceOfSomeoneElseHoldsNoDeletedObject) {
   PutExporterConfig();
   PutService({});
-  const json before = At(kService);
+  const json before = At(kExporterService);
   PutClusterPolicy();
   Start();
   Delete(kClusterPolicy);
@@ -396,7 +397,7 @@ TEST_F(DeviceConfigTest, AServiceOfSomeoneElseHoldsNoDeletedObject) {
   Delete(kConfig);
   executor_.Advance(2min);
   EXPECT_THAT(Finalizers(), IsEmpty());
-  EXPECT_EQ(At(kService), before);
+  EXPECT_EQ(At(kExporterService), before);
 }
 
 TEST_F(DeviceConfigTest, ServicesOfTheOperatorThatIsReplacedAreTakenOver) {
@@ -406,19 +407,20 @@ TEST_F(DeviceConfigTest, ServicesOfTheOperatorThatIsReplacedAreTakenOver) {
     PutService(OwnerByTheirOperator(), "manager");
     if (beside) PutClusterPolicy();
     Start();
-    EXPECT_EQ(At(kService)["metadata"]["labels"]["app.kubernetes.io/managed-by"],
+    EXPECT_EQ(At(kExporterService)["metadata"]["labels"]["app.kubernetes.io/managed-by"],
               "penstock-operator");
-    EXPECT_EQ(At(kService)["spec"]["ports"][0]["port"], 5000);
-    EXPECT_EQ(At(kService)["metadata"]["ownerReferences"].size(), 1u) << "a server refuses two";
-    EXPECT_EQ(OwnerOf(kService), beside ? "ClusterPolicy" : "DeviceConfig");
+    EXPECT_EQ(At(kExporterService)["spec"]["ports"][0]["port"], 5000);
+    EXPECT_EQ(At(kExporterService)["metadata"]["ownerReferences"].size(), 1u)
+        << "a server refuses two";
+    EXPECT_EQ(OwnerOf(kExporterService), beside ? "ClusterPolicy" : "DeviceConfig");
     if (!beside) PutClusterPolicy();
     if (beside) Delete(kClusterPolicy);
     executor_.Advance(1min);
-    EXPECT_EQ(At(kService)["metadata"]["ownerReferences"].size(), 1u);
-    EXPECT_EQ(OwnerOf(kService), beside ? "DeviceConfig" : "ClusterPolicy");
+    EXPECT_EQ(At(kExporterService)["metadata"]["ownerReferences"].size(), 1u);
+    EXPECT_EQ(OwnerOf(kExporterService), beside ? "DeviceConfig" : "ClusterPolicy");
     EXPECT_EQ(operator_->numbers().problems, 0u);
     operator_.reset();
-    for (const char* path : {kService, kConfig, kClusterPolicy}) api_.Remove(path);
+    for (const char* path : {kExporterService, kConfig, kClusterPolicy}) api_.Remove(path);
   }
 }
 
@@ -428,22 +430,22 @@ TEST_F(DeviceConfigTest, OfAServiceThatWasTakenOverNoOldPortStays) {
     PutExporterConfig();
     AskForMonitor();
     PutService(OwnerByTheirOperator(), "manager");
-    api_.Merge(kService, {{"spec", {{"ports", {{{"name", "exporter-port"}, {"port", before}}}}}}},
-               "manager");
+    api_.Merge(kExporterService,
+               {{"spec", {{"ports", {{{"name", "exporter-port"}, {"port", before}}}}}}}, "manager");
     PutMonitor(OwnerByTheirOperator());
     Start();
     for (const int port : {5000, 5001}) {
       api_.Merge(kConfig, {{"spec", {{"metricsExporter", {{"port", port}}}}}});
       executor_.Advance(5s);
-      ASSERT_EQ(At(kService)["spec"]["ports"].size(), 1u) << At(kService).dump(1);
-      EXPECT_EQ(At(kService)["spec"]["ports"][0]["port"], port);
+      ASSERT_EQ(At(kExporterService)["spec"]["ports"].size(), 1u) << At(kExporterService).dump(1);
+      EXPECT_EQ(At(kExporterService)["spec"]["ports"][0]["port"], port);
     }
-    EXPECT_EQ(At(kService)["metadata"]["labels"]["app"], "theirs");
+    EXPECT_EQ(At(kExporterService)["metadata"]["labels"]["app"], "theirs");
     EXPECT_FALSE(At(kMonitor)["spec"]["selector"]["matchLabels"].contains("app"))
         << "it would select nothing";
     EXPECT_EQ(operator_->numbers().problems, 0u);
     operator_.reset();
-    for (const char* path : {kService, kMonitor, kConfig}) api_.Remove(path);
+    for (const char* path : {kExporterService, kMonitor, kConfig}) api_.Remove(path);
   }
 }
 
@@ -452,27 +454,27 @@ TEST_F(DeviceConfigTest, AServiceThatSomeoneMakesWhileItIsWrittenStaysTheirs) {
   Start();
   api_.ForgetCalls();
   api_.SetDelay(200ms);
-  api_.Remove(kService);
-  for (int i = 0; i < 200 && !WasLookedFor(kService); ++i) executor_.Advance(10ms);
-  ASSERT_TRUE(WasLookedFor(kService));
-  ASSERT_EQ(api_.Find(kService), nullptr);
+  api_.Remove(kExporterService);
+  for (int i = 0; i < 200 && !WasLookedFor(kExporterService); ++i) executor_.Advance(10ms);
+  ASSERT_TRUE(WasLookedFor(kExporterService));
+  ASSERT_EQ(api_.Find(kExporterService), nullptr);
   PutService({});
-  const json before = At(kService);
+  const json before = At(kExporterService);
   executor_.Advance(1min);
-  EXPECT_EQ(At(kService), before);
+  EXPECT_EQ(At(kExporterService), before);
   EXPECT_THAT(Condition("Error", "message"), HasSubstr("someone else's"));
 }
 
 TEST_F(DeviceConfigTest, AServiceWhoseLabelSomeoneRemovesIsStillOurs) {
   PutExporterConfig();
   Start();
-  api_.Merge(kService, {{"metadata",
-                         {{"labels", {{"app.kubernetes.io/managed-by", nullptr}}},
-                          {"ownerReferences", json::array()}}},
-                        {"spec", {{"type", "NodePort"}}}});
+  api_.Merge(kExporterService, {{"metadata",
+                                 {{"labels", {{"app.kubernetes.io/managed-by", nullptr}}},
+                                  {"ownerReferences", json::array()}}},
+                                {"spec", {{"type", "NodePort"}}}});
   executor_.Advance(1min);
-  EXPECT_EQ(At(kService)["spec"]["type"], "ClusterIP");
-  EXPECT_EQ(OwnerOf(kService), "DeviceConfig");
+  EXPECT_EQ(At(kExporterService)["spec"]["type"], "ClusterIP");
+  EXPECT_EQ(OwnerOf(kExporterService), "DeviceConfig");
   EXPECT_EQ(operator_->numbers().problems, 0u);
 }
 
@@ -605,8 +607,8 @@ TEST_F(DeviceConfigTest, HostsOfAPolicyThatWentFirstAreTakenBackWithTheLastOneWh
   executor_.Advance(3s);
   Delete(kConfig);
   executor_.Advance(3s);
-  EXPECT_EQ(selected(kRelease), "(all)");
-  EXPECT_THAT(At(kRelease).dump(), AllOf(HasSubstr("had-one"), HasSubstr("amd")));
+  EXPECT_EQ(selected(kHostRelease), "(all)");
+  EXPECT_THAT(At(kHostRelease).dump(), AllOf(HasSubstr("had-one"), HasSubstr("amd")));
 }
 
 TEST_F(DeviceConfigTest, AnObjectOfAnotherOperatorGetsAnEventAndNothingElse) {
@@ -769,7 +771,7 @@ TEST_F(DeviceConfigTest, ANamespaceThatIsBeingDeletedDoesNotWaitForWhatAnotherPo
   ASSERT_THAT(Finalizers(kConfig), ElementsAre(kOurs));
   api_.Merge("/api/v1/namespaces/gpu-operator",
              {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
-  for (const char* path : {kAgents, kAgentsMap, kService}) api_.Remove(path);
+  for (const char* path : {kAgents, kAgentsMap, kExporterService}) api_.Remove(path);
   executor_.Advance(5s);
   Delete(kConfig);
   executor_.Advance(15s);

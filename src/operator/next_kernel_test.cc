@@ -16,13 +16,13 @@ using testing::Not;
 using testing::SizeIs;
 
 constexpr char kKernel[] = "feature.node.kubernetes.io/kernel-version.full";
-constexpr char kOld[] = "6.8.0-50-generic", kNew[] = "6.8.0-51-generic";
+constexpr char kOldKernel[] = "6.8.0-50-generic", kNewKernel[] = "6.8.0-51-generic";
 
 class NextKernelOfNodes : public DriverRolloutTest {
  protected:
   /// All nodes have the precompiled driver of their kernel.
   void Begin() {
-    for (const std::string& node : nodes_) Boot(node, kOld);
+    for (const std::string& node : nodes_) Boot(node, kOldKernel);
     PutDriver("blue", "550.1", {{"usePrecompiled", true}, {"imagePullSecrets", {"secret"}}});
     Run(60);
     ASSERT_EQ(DriverStatus()["state"], "ready") << DriverStatus().dump(1);
@@ -90,7 +90,7 @@ class NextKernelOfNodes : public DriverRolloutTest {
 
 TEST_F(NextKernelOfNodes, AnImageThatIsThereIsSaidAndLeavesNoPod) {
   Begin();
-  Announce("n2", kNew);
+  Announce("n2", kNewKernel);
   ASSERT_THAT(Checks(), SizeIs(1));
   const auto [path, pod] = *Checks().begin();
   EXPECT_EQ(pod["spec"]["nodeName"], "n2");
@@ -113,8 +113,8 @@ TEST_F(NextKernelOfNodes, AnImageThatIsThereIsSaidAndLeavesNoPod) {
 
 TEST_F(NextKernelOfNodes, AnImageThatIsMissingIsSaidBeforeTheNodeBoots) {
   Begin();
-  Announce("n1", kNew);
-  Announce("n3", kNew);
+  Announce("n1", kNewKernel);
+  Announce("n3", kNewKernel);
   ASSERT_THAT(Checks(), SizeIs(1)) << "one for a kernel, not for a node";
   const std::string pod = Checks().begin()->first;
   SayMissing(pod);
@@ -122,11 +122,12 @@ TEST_F(NextKernelOfNodes, AnImageThatIsMissingIsSaidBeforeTheNodeBoots) {
   EXPECT_EQ(NextKernels()[0]["nodes"], 2);
   EXPECT_EQ(ConditionText(DriverStatus(), "NextKernelImages", "status"), "False");
   const std::string why = ConditionText(DriverStatus(), "NextKernelImages", "message");
-  for (const char* part : {"n1, n3", kNew, "manifest unknown", "driver:550.1-6.8.0-51-generic"})
+  for (const char* part :
+       {"n1, n3", kNewKernel, "manifest unknown", "driver:550.1-6.8.0-51-generic"})
     EXPECT_THAT(why, HasSubstr(part));
   for (const char* node : {"n1", "n3"})
     EXPECT_THAT(EventsOn(node), ElementsAre(AllOf(HasSubstr("NextKernelWithoutDriver: "),
-                                                  HasSubstr(kNew), HasSubstr(kOld))));
+                                                  HasSubstr(kNewKernel), HasSubstr(kOldKernel))));
   EXPECT_THAT(EventsOn("n2"), IsEmpty());
   EXPECT_EQ(DriverStatus()["state"], "ready") << "the nodes have their drivers";
   api_.ForgetCalls();
@@ -143,11 +144,11 @@ TEST_F(NextKernelOfNodes, AnImageThatIsMissingIsSaidBeforeTheNodeBoots) {
 
 TEST_F(NextKernelOfNodes, OnceTheNodeHasBootedNothingIsLeft) {
   Begin();
-  Announce("n1", kNew);
+  Announce("n1", kNewKernel);
   ASSERT_THAT(Checks(), SizeIs(1));
   const std::string pod = Checks().begin()->first;
   SayMissing(pod);
-  Boot("n1", kNew);
+  Boot("n1", kNewKernel);
   executor_.Advance(5s);
   EXPECT_EQ(api_.Find(pod), nullptr) << "also before its agent has reported again";
   EXPECT_THAT(NextKernels(), IsEmpty());
@@ -156,7 +157,7 @@ TEST_F(NextKernelOfNodes, OnceTheNodeHasBootedNothingIsLeft) {
 
 TEST_F(NextKernelOfNodes, ADeletedPolicyTakesItsPodsWithIt) {
   Begin();
-  Announce("n1", kNew);
+  Announce("n1", kNewKernel);
   ASSERT_THAT(Checks(), SizeIs(1));
   const std::string pod = Checks().begin()->first;
   api_.Merge(kPolicyPath, {{"metadata", {{"deletionTimestamp", "2026-03-03T00:00:00Z"}}}});
@@ -166,7 +167,7 @@ TEST_F(NextKernelOfNodes, ADeletedPolicyTakesItsPodsWithIt) {
 
 TEST_F(NextKernelOfNodes, AnOperatorThatStartsFindsThePodsOfTheOneBefore) {
   Begin();
-  Announce("n1", kNew);
+  Announce("n1", kNewKernel);
   ASSERT_THAT(Checks(), SizeIs(1));
   const std::string pod = Checks().begin()->first;
   SayMissing(pod);
@@ -183,8 +184,8 @@ TEST_F(NextKernelOfNodes, AnOperatorThatStartsFindsThePodsOfTheOneBefore) {
 
 TEST_F(NextKernelOfNodes, ANodeThatDoesNotAnswerIsPassedOver) {
   Begin();
-  Announce("n1", kNew);
-  Announce("n2", kNew);
+  Announce("n1", kNewKernel);
+  Announce("n2", kNewKernel);
   ASSERT_THAT(Checks(), SizeIs(1));
   EXPECT_EQ(Checks().begin()->second["spec"]["nodeName"], "n1");
   executor_.Advance(std::chrono::minutes(29));
@@ -201,7 +202,7 @@ TEST_F(NextKernelOfNodes, ANodeThatDoesNotAnswerIsPassedOver) {
 TEST_F(NextKernelOfNodes, WhatIsNoKernelAsksForNothing) {
   Begin();
   for (const char* kernel : {"5.15/../../evil", "5.15:latest", "5.15@sha256:0", "evil image", "",
-                             "6.8.0-51-generic\n", "x86_64", kOld}) {
+                             "6.8.0-51-generic\n", "x86_64", kOldKernel}) {
     Announce("n1", kernel);
     EXPECT_EQ(Created(), 0u) << kernel;
   }
@@ -218,7 +219,7 @@ TEST_F(NextKernelOfNodes, ANodeThatNamesAnotherKernelEachSecondIsSlowedDown) {
   for (int i = 0; i < 120; ++i) Announce("n1", "6.8.0-" + std::to_string(100 + i) + "-generic");
   EXPECT_LE(Created(), 50u) << "in four minutes";
   EXPECT_THAT(Checks(), SizeIs(testing::Le(1u)));
-  Announce("n2", kNew);
+  Announce("n2", kNewKernel);
   bool asked = false;
   for (int i = 0; i < 20; ++i) {
     Announce("n1", "6.8.0-" + std::to_string(300 + i) + "-generic");
@@ -233,7 +234,7 @@ TEST_F(NextKernelOfNodes, APodThatIsRefusedIsNoTroubleOfThePolicy) {
              .times = -1,
              .method = "POST",
              .path = "/api/v1/namespaces/gpu-operator/pods"});
-  Announce("n1", kNew);
+  Announce("n1", kNewKernel);
   executor_.Advance(1min);
   EXPECT_EQ(DriverStatus()["state"], "ready") << DriverStatus().dump(1);
   EXPECT_EQ(NextKernels()[0]["state"], "Unknown");
@@ -249,7 +250,7 @@ TEST_F(NextKernelOfNodes, APodThatIsRefusedIsNoTroubleOfThePolicy) {
 TEST_F(NextKernelOfNodes, ADriverThatIsCompiledAsksForNothing) {
   Run(40);
   api_.ForgetCalls();
-  Announce("n1", kNew);
+  Announce("n1", kNewKernel);
   executor_.Advance(1min);
   EXPECT_EQ(Created(), 0u);
 }

@@ -10,7 +10,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-api::Report Sample() {
+api::Report ThreeDevices() {
   api::Report report;
   report.vendors = {{.vendor = "nvidia", .driver = "550.54.15"}};
   for (int i = 0; i < 3; ++i)
@@ -36,7 +36,7 @@ class ReportEventsTest : public testing::Test {
   }
 
   ReportEvents events_;
-  api::Report report_ = Sample();
+  api::Report report_ = ThreeDevices();
   std::string message_;
 };
 
@@ -75,7 +75,7 @@ TEST_F(ReportEventsTest, ADriverThatGoesIsOneEventWhateverManyDevicesItTakesAlon
   for (auto& device : report_.devices) device.health_state = "gone";
   EXPECT_THAT(Next(), ElementsAre("Warning DriverMissing"));
   EXPECT_THAT(message_, HasSubstr("the library is not there"));
-  report_ = Sample();
+  report_ = ThreeDevices();
   EXPECT_THAT(Next(), ElementsAre("Normal DriverLoaded"));
 }
 
@@ -88,7 +88,7 @@ TEST_F(ReportEventsTest, AnotherPluginServesAndGoes) {
   EXPECT_THAT(message_, HasSubstr("pid 7"));
   report_.allocators[0].state = "waiting";
   EXPECT_THAT(Next(), IsEmpty());
-  report_ = Sample();
+  report_ = ThreeDevices();
   EXPECT_THAT(Next(), ElementsAre("Normal KubeletDoorOpen"));
 }
 
@@ -117,7 +117,7 @@ TEST_F(ReportEventsTest, AConfigurationIsAppliedOrRefused) {
 }
 
 TEST_F(ReportEventsTest, AnAgentRestartedReportsWhatChangedMeanwhile) {
-  api::Report before = Sample();
+  api::Report before = ThreeDevices();
   before.devices[1].health_state = "unhealthy";
   before.configuration.since = "2026-11-20T00:00:00Z";
   events_.Remember(before);

@@ -15,9 +15,9 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-const base::WallTime kWhen{1700000000s};
+const base::WallTime kSampledAt{1700000000s};
 
-api::HolderReport Holder(const std::string& lease, std::vector<std::int64_t> pids) {
+api::HolderReport HolderOf(const std::string& lease, std::vector<std::int64_t> pids) {
   api::HolderReport holder;
   holder.device = "G0";
   holder.index = 0;
@@ -30,8 +30,8 @@ api::HolderReport Holder(const std::string& lease, std::vector<std::int64_t> pid
   return holder;
 }
 
-struct Fixture {
-  Fixture() {
+struct SamplesFixture {
+  SamplesFixture() {
     api::DeviceReport device;
     device.id = "G0";
     device.vendor = "acme";
@@ -46,17 +46,17 @@ struct Fixture {
     report.devices = {device};
     auto sample = std::make_shared<node::sample::DeviceSample>();
     sample->device = "G0";
-    sample->at = kWhen - 1s;
-    sample->values = {{{0, -1, std::uint64_t{40}}, kWhen},
-                      {{1, -1, std::uint64_t{512}}, kWhen},
-                      {{2, -1, std::uint64_t{250500}}, kWhen}};
+    sample->at = kSampledAt - 1s;
+    sample->values = {{{0, -1, std::uint64_t{40}}, kSampledAt},
+                      {{1, -1, std::uint64_t{512}}, kSampledAt},
+                      {{2, -1, std::uint64_t{250500}}, kSampledAt}};
     sample->history = {{"utilization", {0.5F, std::numeric_limits<float>::quiet_NaN()}}};
     sample->processes = {{.pid = 11, .memory = base::Mebibytes(100), .compute = 25}, {.pid = 12}};
     samples.interval = 1s;
     samples.devices["G0"] = sample;
   }
   api::Samples Make() const {
-    return MakeSamples(report, ledger, samples, device::testing::FindAcme, kWhen);
+    return MakeSamples(report, ledger, samples, device::testing::FindAcme, kSampledAt);
   }
 
   api::Report report;
@@ -65,7 +65,7 @@ struct Fixture {
 };
 
 TEST(MakeSamples, ReportsDevicesInBaseUnits) {
-  const api::Samples samples = Fixture().Make();
+  const api::Samples samples = SamplesFixture().Make();
   EXPECT_EQ(samples.node, "n1");
   EXPECT_EQ(samples.interval_seconds, 1);
   const api::SampledDevice& device = samples.devices.at(0);
@@ -73,14 +73,14 @@ TEST(MakeSamples, ReportsDevicesInBaseUnits) {
   EXPECT_EQ(device.memory_used, 512.0 * 1048576);
   EXPECT_EQ(device.power, 250.5);
   EXPECT_EQ(device.temperature, std::nullopt);
-  EXPECT_EQ(device.collected, base::FormatTime(kWhen - 1s));
+  EXPECT_EQ(device.collected, base::FormatTime(kSampledAt - 1s));
   EXPECT_EQ(device.free, 2);
   EXPECT_THAT(device.history.at("utilization"), ElementsAre(0.5, std::nullopt));
 }
 
 TEST(MakeSamples, JoinsProcessesWithTheirHolders) {
-  Fixture fixture;
-  fixture.report.devices[0].holders = {Holder("lease-a", {10, 11}), Holder("lease-b", {99})};
+  SamplesFixture fixture;
+  fixture.report.devices[0].holders = {HolderOf("lease-a", {10, 11}), HolderOf("lease-b", {99})};
   node::ledger::Lease lease;
   lease.processes = {{.pid = 10, .user = "ann", .command = "the first one"},
                      {.pid = 11, .user = "ann", .command = "python train.py"}};
@@ -102,9 +102,9 @@ TEST(MakeSamples, JoinsProcessesWithTheirHolders) {
 }
 
 TEST(MakeSamples, AHolderOfSeveralSharesIsReportedOnce) {
-  Fixture fixture;
-  fixture.report.devices[0].holders = {Holder("lease-a", {}), Holder("lease-a", {}),
-                                       Holder("lease-b", {11}), Holder("lease-b", {11})};
+  SamplesFixture fixture;
+  fixture.report.devices[0].holders = {HolderOf("lease-a", {}), HolderOf("lease-a", {}),
+                                       HolderOf("lease-b", {11}), HolderOf("lease-b", {11})};
   const auto processes = fixture.Make().processes;
   ASSERT_THAT(processes, SizeIs(3));
   EXPECT_EQ(processes[0].lease, "lease-b");
@@ -112,15 +112,15 @@ TEST(MakeSamples, AHolderOfSeveralSharesIsReportedOnce) {
 }
 
 TEST(MakeSamples, AnOutsiderWhoHasEndedIsNotReported) {
-  Fixture fixture;
-  api::HolderReport outside = Holder("", {77});
+  SamplesFixture fixture;
+  api::HolderReport outside = HolderOf("", {77});
   outside.kind = "outside";
   fixture.report.devices[0].holders = {outside};
   EXPECT_THAT(fixture.Make().processes, SizeIs(2));
 }
 
 TEST(MakeSamples, ADeviceThatWasNotSampledIsReportedWithoutValues) {
-  Fixture fixture;
+  SamplesFixture fixture;
   fixture.samples.devices.clear();
   const api::Samples samples = fixture.Make();
   EXPECT_EQ(samples.devices.at(0).utilization, std::nullopt);

@@ -11,8 +11,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
-Capabilities Read(std::map<std::string, std::string, std::less<>> environment,
-                  const Config& config = {}, bool by_annotation = false) {
+Capabilities Given(std::map<std::string, std::string, std::less<>> environment,
+                   const Config& config = {}, bool by_annotation = false) {
   RuntimeFacts facts;
   facts.environment = std::move(environment);
   auto capabilities = ReadCapabilities(facts, config, by_annotation);
@@ -21,24 +21,24 @@ Capabilities Read(std::map<std::string, std::string, std::less<>> environment,
 }
 
 TEST(Capabilities, AreUtilityAndComputeWhereNoOneSaysIt) {
-  EXPECT_THAT(Read({}).names, UnorderedElementsAre("utility", "compute"));
-  EXPECT_THAT(Read({{"NVIDIA_DRIVER_CAPABILITIES", " , "}}).names,
+  EXPECT_THAT(Given({}).names, UnorderedElementsAre("utility", "compute"));
+  EXPECT_THAT(Given({{"NVIDIA_DRIVER_CAPABILITIES", " , "}}).names,
               UnorderedElementsAre("utility", "compute"));
   Config narrow;
   narrow.capabilities = {"utility"};
-  EXPECT_THAT(Read({}, narrow).names, UnorderedElementsAre("utility"));
+  EXPECT_THAT(Given({}, narrow).names, UnorderedElementsAre("utility"));
 }
 
 TEST(Capabilities, AreAllForImagesOfOldAndForAll) {
-  EXPECT_EQ(Read({{"CUDA_VERSION", "8.0"}}).names.size(), 7u);
-  EXPECT_EQ(Read({{"NVIDIA_DRIVER_CAPABILITIES", "utility,all"}}).names.size(), 7u);
-  EXPECT_FALSE(Read({{"NVIDIA_DRIVER_CAPABILITIES", "all"}}).narrow);
-  EXPECT_TRUE(Read({{"NVIDIA_DRIVER_CAPABILITIES", "compute,compat32"}}).narrow);
+  EXPECT_EQ(Given({{"CUDA_VERSION", "8.0"}}).names.size(), 7u);
+  EXPECT_EQ(Given({{"NVIDIA_DRIVER_CAPABILITIES", "utility,all"}}).names.size(), 7u);
+  EXPECT_FALSE(Given({{"NVIDIA_DRIVER_CAPABILITIES", "all"}}).narrow);
+  EXPECT_TRUE(Given({{"NVIDIA_DRIVER_CAPABILITIES", "compute,compat32"}}).narrow);
 }
 
 TEST(Capabilities, ByAnnotationAreEverythingUnlessTheContainerSaysIt) {
-  EXPECT_TRUE(Read({}, {}, true).everything);
-  EXPECT_FALSE(Read({{"NVIDIA_DRIVER_CAPABILITIES", "utility"}}, {}, true).everything);
+  EXPECT_TRUE(Given({}, {}, true).everything);
+  EXPECT_FALSE(Given({{"NVIDIA_DRIVER_CAPABILITIES", "utility"}}, {}, true).everything);
 }
 
 TEST(Capabilities, ThatAreNotSupportedAreAnError) {
@@ -86,14 +86,14 @@ std::vector<std::string> Paths(const CdiEdits& edits) {
 
 TEST(Capabilities, RestrictFilesDevicesAndLinks) {
   CdiEdits edits = Specification();
-  Restrict(edits, Read({{"NVIDIA_DRIVER_CAPABILITIES", "utility"}}));
+  Restrict(edits, Given({{"NVIDIA_DRIVER_CAPABILITIES", "utility"}}));
   EXPECT_THAT(Paths(edits), ElementsAre("libnvidia-ml.so.550.54.15", "gsp_ga10x.bin",
                                         "/dev/nvidia0", "/dev/nvidiactl"));
   ASSERT_EQ(edits.hooks.size(), 1u) << "without a link there is nothing to link";
   EXPECT_EQ(edits.hooks[0].args[1], "update-ldcache");
 
   edits = Specification();
-  Restrict(edits, Read({}));
+  Restrict(edits, Given({}));
   EXPECT_THAT(Paths(edits),
               ElementsAre("libcuda.so.550.54.15", "libnvidia-ml.so.550.54.15", "gsp_ga10x.bin",
                           "/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"));
@@ -101,7 +101,7 @@ TEST(Capabilities, RestrictFilesDevicesAndLinks) {
                                                "libcuda.so.1::/usr/lib64/libcuda.so"));
 
   edits = Specification();
-  Restrict(edits, Read({{"NVIDIA_DRIVER_CAPABILITIES", "graphics"}}));
+  Restrict(edits, Given({{"NVIDIA_DRIVER_CAPABILITIES", "graphics"}}));
   EXPECT_THAT(edits.hooks[0].args,
               ElementsAre("penstock-hook", "create-symlinks",
                           "--link=libGLX_nvidia.so.0::/usr/lib64/libGLX_indirect.so.0"));
@@ -109,7 +109,7 @@ TEST(Capabilities, RestrictFilesDevicesAndLinks) {
 
 TEST(Capabilities, OfEverythingRestrictNothing) {
   CdiEdits edits = Specification();
-  Restrict(edits, Read({}, {}, true));
+  Restrict(edits, Given({}, {}, true));
   EXPECT_EQ(edits, Specification());
   RemoveHooks(edits, "update-ldcache");
   EXPECT_EQ(edits.hooks.size(), 1u);

@@ -41,7 +41,7 @@ RuntimeFacts InKubernetes(RuntimeFacts facts) {
   return facts;
 }
 
-DeviceRequest Read(const RuntimeFacts& facts, const Config& config = {}) {
+DeviceRequest Requested(const RuntimeFacts& facts, const Config& config = {}) {
   auto request = ReadRequest(facts, config);
   EXPECT_TRUE(request.ok()) << request.error().message();
   return request.ok() ? *std::move(request) : DeviceRequest();
@@ -53,30 +53,31 @@ std::string ErrorOf(const RuntimeFacts& facts, const Config& config = {}) {
 }
 
 TEST(DeviceRequest, IsEmptyWhereNoOneAsks) {
-  EXPECT_TRUE(Read({}).Empty());
+  EXPECT_TRUE(Requested({}).Empty());
   for (const char* value : {"", "void", " ,, ", "0,void", "void,all", "none,void"})
-    EXPECT_TRUE(Read(Visible(value)).Empty()) << value;
+    EXPECT_TRUE(Requested(Visible(value)).Empty()) << value;
 }
 
 TEST(DeviceRequest, TakesEveryFormOfNameOnce) {
-  EXPECT_THAT(Read(Visible("all")).devices, ElementsAre("nvidia.com/gpu=all"));
-  EXPECT_THAT(Read(Visible("1, 0,1,,GPU-5a3c,0:1,MIG-77f1")).devices,
+  EXPECT_THAT(Requested(Visible("all")).devices, ElementsAre("nvidia.com/gpu=all"));
+  EXPECT_THAT(Requested(Visible("1, 0,1,,GPU-5a3c,0:1,MIG-77f1")).devices,
               ElementsAre("nvidia.com/gpu=1", "nvidia.com/gpu=0", "nvidia.com/gpu=GPU-5a3c",
                           "nvidia.com/gpu=0:1", "nvidia.com/gpu=MIG-77f1"));
   EXPECT_THAT(
-      Read(Visible("nvidia.com/gpu=0,nvidia.com/imex-channel=1,runtime.nvidia.com/gpu=2")).devices,
+      Requested(Visible("nvidia.com/gpu=0,nvidia.com/imex-channel=1,runtime.nvidia.com/gpu=2"))
+          .devices,
       ElementsAre("nvidia.com/gpu=0", "nvidia.com/imex-channel=1", "nvidia.com/gpu=2"));
   Config management;
   management.default_kind = "management.nvidia.com/gpu";
-  EXPECT_THAT(Read(Visible("all"), management).devices,
+  EXPECT_THAT(Requested(Visible("all"), management).devices,
               ElementsAre("management.nvidia.com/gpu=all"));
 }
 
 TEST(DeviceRequest, NoneIsTheDriverAndAllIsMoreThanSome) {
-  const DeviceRequest none = Read(Visible("0,none,all"));
+  const DeviceRequest none = Requested(Visible("0,none,all"));
   EXPECT_TRUE(none.driver);
   EXPECT_THAT(none.devices, IsEmpty());
-  EXPECT_THAT(Read(Visible("0,all")).devices, ElementsAre("nvidia.com/gpu=all"));
+  EXPECT_THAT(Requested(Visible("0,all")).devices, ElementsAre("nvidia.com/gpu=all"));
 }
 
 TEST(DeviceRequest, RefusesWhatIsNoNameBeforeAnyUse) {
@@ -101,7 +102,7 @@ TEST(DeviceRequest, IsNotKeptBusyByLongLists) {
   EXPECT_LT(ErrorOf(Visible(std::string(8u << 20, 'x') + "/")).size(), 400u);
   std::string same;
   for (int i = 0; i < 10000; ++i) same += "0,";
-  EXPECT_THAT(Read(Visible(same)).devices, SizeIs(1));
+  EXPECT_THAT(Requested(Visible(same)).devices, SizeIs(1));
 }
 
 TEST(DeviceRequest, AnnotationsComeBeforeMountsAndTheseBeforeTheEnvironment) {
@@ -111,15 +112,15 @@ TEST(DeviceRequest, AnnotationsComeBeforeMountsAndTheseBeforeTheEnvironment) {
                      {"cdi.k8s.io/a", "nvidia.com/gpu=0,vendor.com/class=x"},
                      {"other", "x"}},
                     facts);
-  const DeviceRequest annotated = Read(facts);
+  const DeviceRequest annotated = Requested(facts);
   EXPECT_TRUE(annotated.by_annotation);
   EXPECT_THAT(annotated.devices,
               ElementsAre("nvidia.com/gpu=0", "vendor.com/class=x", "nvidia.com/gpu=1"));
   facts = Annotated({}, facts);
-  EXPECT_THAT(Read(facts).devices, ElementsAre("nvidia.com/gpu=2"));
+  EXPECT_THAT(Requested(facts).devices, ElementsAre("nvidia.com/gpu=2"));
   Config without_mounts;
   without_mounts.accept_mounts = false;
-  EXPECT_THAT(Read(facts, without_mounts).devices, ElementsAre("nvidia.com/gpu=3"));
+  EXPECT_THAT(Requested(facts, without_mounts).devices, ElementsAre("nvidia.com/gpu=3"));
 }
 
 TEST(DeviceRequest, AnAnnotationMustBeQualifiedWhole) {
@@ -133,14 +134,14 @@ TEST(DeviceRequest, AnAnnotationMustBeQualifiedWhole) {
 TEST(DeviceRequest, AnnotationsThatAreNotTheContainersOwnCountForNothing) {
   RuntimeFacts facts = Annotated({{"cdi.k8s.io/own", "k8s.device-plugin.nvidia.com/gpu=GPU-1"}});
   facts.annotations["cdi.k8s.io/x"] = "nvidia.com/gpu=all";
-  const DeviceRequest request = Read(facts);
+  const DeviceRequest request = Requested(facts);
   EXPECT_THAT(request.devices, ElementsAre("k8s.device-plugin.nvidia.com/gpu=GPU-1"));
   ASSERT_THAT(request.remarks, SizeIs(1));
   EXPECT_EQ(request.remarks[0].level, RuntimeLogLevel::kWarn);
   EXPECT_THAT(request.remarks[0].text,
               AllOf(HasSubstr("\"cdi.k8s.io/x\" is ignored"), HasSubstr("resources.limits")));
   facts.own_annotations.clear();
-  EXPECT_TRUE(Read(facts).Empty());
+  EXPECT_TRUE(Requested(facts).Empty());
 }
 
 TEST(DeviceRequest, ImagesNameDevicesOfTheDefaultKindOnly) {
@@ -152,39 +153,40 @@ TEST(DeviceRequest, ImagesNameDevicesOfTheDefaultKindOnly) {
     EXPECT_EQ(refused.error().code(), Code::kPermissionDenied);
     EXPECT_THAT(refused.error().message(), AllOf(HasSubstr(name), HasSubstr("use --device")));
     facts.privileged = true;
-    EXPECT_THAT(Read(facts).devices, ElementsAre("nvidia.com/gpu=0", name));
-    EXPECT_THAT(Read(Annotated({{"cdi.k8s.io/x", name}})).devices, ElementsAre(name))
+    EXPECT_THAT(Requested(facts).devices, ElementsAre("nvidia.com/gpu=0", name));
+    EXPECT_THAT(Requested(Annotated({{"cdi.k8s.io/x", name}})).devices, ElementsAre(name))
         << "the creator of a container may name any";
   }
   EXPECT_THAT(
-      Read(Mounts({"/var/run/nvidia-container-devices/cdi/management.nvidia.com/gpu/all"})).devices,
+      Requested(Mounts({"/var/run/nvidia-container-devices/cdi/management.nvidia.com/gpu/all"}))
+          .devices,
       ElementsAre("management.nvidia.com/gpu=all"));
-  EXPECT_THAT(Read(Visible("nvidia.com/gds=all,nvidia.com/mofed=all")).devices,
+  EXPECT_THAT(Requested(Visible("nvidia.com/gds=all,nvidia.com/mofed=all")).devices,
               ElementsAre("nvidia.com/gds=all", "nvidia.com/mofed=all"));
 }
 
 TEST(DeviceRequest, MountsOfTheListAreNames) {
-  EXPECT_THAT(Read(Mounts({"/var/run/nvidia-container-devices/GPU-5a",
-                           "/var/run/nvidia-container-devices//./1/"}))
+  EXPECT_THAT(Requested(Mounts({"/var/run/nvidia-container-devices/GPU-5a",
+                                "/var/run/nvidia-container-devices//./1/"}))
                   .devices,
               ElementsAre("nvidia.com/gpu=GPU-5a", "nvidia.com/gpu=1"));
-  EXPECT_THAT(Read(Mounts({"/var/run/nvidia-container-devices/all"})).devices,
+  EXPECT_THAT(Requested(Mounts({"/var/run/nvidia-container-devices/all"})).devices,
               ElementsAre("nvidia.com/gpu=all"));
-  EXPECT_THAT(Read(Mounts({"/var/run/nvidia-container-devices/cdi/nvidia.com/gpu/0",
-                           "/var/run/nvidia-container-devices/cdi/a.com/class=c"}))
+  EXPECT_THAT(Requested(Mounts({"/var/run/nvidia-container-devices/cdi/nvidia.com/gpu/0",
+                                "/var/run/nvidia-container-devices/cdi/a.com/class=c"}))
                   .devices,
               ElementsAre("nvidia.com/gpu=0", "a.com/class=c"));
-  EXPECT_THAT(Read(Mounts({"/var/run/nvidia-container-devices/imex/3"})).devices,
+  EXPECT_THAT(Requested(Mounts({"/var/run/nvidia-container-devices/imex/3"})).devices,
               ElementsAre("nvidia.com/imex-channel=3"));
 }
 
 TEST(DeviceRequest, OtherMountsAreNone) {
-  EXPECT_TRUE(Read(Mounts({"/var/run/nvidia-container-devices/all"}, "/etc/passwd")).Empty());
-  EXPECT_TRUE(Read(Mounts({"/var/run/nvidia-container-devices-of-others/all",
-                           "/var/run/nvidia-container-devices", "/x"}))
+  EXPECT_TRUE(Requested(Mounts({"/var/run/nvidia-container-devices/all"}, "/etc/passwd")).Empty());
+  EXPECT_TRUE(Requested(Mounts({"/var/run/nvidia-container-devices-of-others/all",
+                                "/var/run/nvidia-container-devices", "/x"}))
                   .Empty());
-  EXPECT_TRUE(Read(Mounts({"/var/run/nvidia-container-devices/../../../etc/passwd",
-                           "/var/run/nvidia-container-devices/.."}))
+  EXPECT_TRUE(Requested(Mounts({"/var/run/nvidia-container-devices/../../../etc/passwd",
+                                "/var/run/nvidia-container-devices/.."}))
                   .Empty());
   EXPECT_THAT(ErrorOf(Mounts({"/var/run/nvidia-container-devices/a/b"})),
               HasSubstr("requests \"a/b\", which is not a device name"));
@@ -197,46 +199,47 @@ TEST(DeviceRequest, OtherMountsAreNone) {
 TEST(DeviceRequest, SwarmsVariablesCountInsteadWhereTheyAreSet) {
   Config config;
   config.swarm_resources = {"DOCKER_RESOURCE_GPU", "OTHER"};
-  EXPECT_THAT(
-      Read(Environment(
-               {{"NVIDIA_VISIBLE_DEVICES", "all"}, {"DOCKER_RESOURCE_GPU", "1"}, {"OTHER", "2"}}),
-           config)
-          .devices,
-      ElementsAre("nvidia.com/gpu=1", "nvidia.com/gpu=2"));
-  EXPECT_TRUE(
-      Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}, {"OTHER", "void"}}), config).Empty());
-  EXPECT_THAT(Read(Visible("all"), config).devices, ElementsAre("nvidia.com/gpu=all"));
+  EXPECT_THAT(Requested(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"},
+                                     {"DOCKER_RESOURCE_GPU", "1"},
+                                     {"OTHER", "2"}}),
+                        config)
+                  .devices,
+              ElementsAre("nvidia.com/gpu=1", "nvidia.com/gpu=2"));
+  EXPECT_TRUE(Requested(Environment({{"NVIDIA_VISIBLE_DEVICES", "all"}, {"OTHER", "void"}}), config)
+                  .Empty());
+  EXPECT_THAT(Requested(Visible("all"), config).devices, ElementsAre("nvidia.com/gpu=all"));
 }
 
 TEST(DeviceRequest, AnImagesVariablesDoNotOutdoDockersGpus) {
   const Config swarm{.swarm_resources = {"DOCKER_RESOURCE_GPU"}};
   RuntimeFacts facts =
       Environment({{"DOCKER_RESOURCE_GPU", "all"}, {"NVIDIA_VISIBLE_DEVICES", "0"}});
-  EXPECT_THAT(Read(facts, swarm).devices, ElementsAre("nvidia.com/gpu=all"));
+  EXPECT_THAT(Requested(facts, swarm).devices, ElementsAre("nvidia.com/gpu=all"));
   facts.gpus_hook = true;
-  EXPECT_THAT(Read(facts, swarm).devices, ElementsAre("nvidia.com/gpu=0"));
+  EXPECT_THAT(Requested(facts, swarm).devices, ElementsAre("nvidia.com/gpu=0"));
 }
 
 TEST(DeviceRequest, DockersGpusAreRefusedAloudWhereTheEnvironmentMayNotAsk) {
   const Config closed{.accept_environment = false};
   RuntimeFacts facts = Visible("0");
-  EXPECT_TRUE(Read(facts, closed).Empty());
+  EXPECT_TRUE(Requested(facts, closed).Empty());
   facts.gpus_hook = true;
   EXPECT_THAT(ErrorOf(facts, closed), AllOf(HasSubstr("docker's --gpus"),
                                             HasSubstr("accept-nvidia-visible-devices-envvar")));
   // With other engines the hook is added to every container, and the variable may be the image's.
-  EXPECT_TRUE(Read(InKubernetes(facts), closed).Empty());
+  EXPECT_TRUE(Requested(InKubernetes(facts), closed).Empty());
   facts.annotations["io.container.manager"] = "libpod";
-  EXPECT_TRUE(Read(facts, closed).Empty());
+  EXPECT_TRUE(Requested(facts, closed).Empty());
 }
 
 TEST(DeviceRequest, ImagesOfOldAskForAll) {
-  EXPECT_THAT(Read(Environment({{"CUDA_VERSION", "8.0.61"}})).devices,
+  EXPECT_THAT(Requested(Environment({{"CUDA_VERSION", "8.0.61"}})).devices,
               ElementsAre("nvidia.com/gpu=all"));
   EXPECT_TRUE(
-      Read(Environment({{"CUDA_VERSION", "8.0.61"}, {"NVIDIA_VISIBLE_DEVICES", ""}})).Empty());
-  EXPECT_TRUE(Read(Environment({{"CUDA_VERSION", "12.4.1"}, {"NVIDIA_REQUIRE_CUDA", "cuda>=12.4"}}))
-                  .Empty());
+      Requested(Environment({{"CUDA_VERSION", "8.0.61"}, {"NVIDIA_VISIBLE_DEVICES", ""}})).Empty());
+  EXPECT_TRUE(
+      Requested(Environment({{"CUDA_VERSION", "12.4.1"}, {"NVIDIA_REQUIRE_CUDA", "cuda>=12.4"}}))
+          .Empty());
 }
 
 TEST(DeviceRequest, InKubernetesImagesGetNothingByEnvironment) {
@@ -245,7 +248,7 @@ TEST(DeviceRequest, InKubernetesImagesGetNothingByEnvironment) {
       Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}, {"KUBERNETES_SERVICE_HOST", ""}}),
       InKubernetes(Environment({{"NVIDIA_IMEX_CHANNELS", "0"}}))};
   for (const RuntimeFacts& pod : pods) {
-    const DeviceRequest request = Read(pod);
+    const DeviceRequest request = Requested(pod);
     EXPECT_TRUE(request.Empty());
     ASSERT_THAT(request.remarks, SizeIs(1));
     EXPECT_EQ(request.remarks[0].level, RuntimeLogLevel::kWarn);
@@ -253,23 +256,23 @@ TEST(DeviceRequest, InKubernetesImagesGetNothingByEnvironment) {
                 AllOf(HasSubstr("is ignored"), HasSubstr("resources.limits"),
                       HasSubstr("accept-nvidia-visible-devices-envvar-when-unprivileged = true")));
   }
-  EXPECT_TRUE(Read(InKubernetes(Visible("void"))).remarks.empty());
+  EXPECT_TRUE(Requested(InKubernetes(Visible("void"))).remarks.empty());
 }
 
 TEST(DeviceRequest, WhoIsPrivilegedOrAllowedGetsByEnvironmentEverywhere) {
   RuntimeFacts pod = InKubernetes(Visible("0"));
   Config open;
   open.accept_environment = true;
-  EXPECT_THAT(Read(pod, open).devices, ElementsAre("nvidia.com/gpu=0"));
+  EXPECT_THAT(Requested(pod, open).devices, ElementsAre("nvidia.com/gpu=0"));
   pod.privileged = true;
-  EXPECT_THAT(Read(pod).devices, ElementsAre("nvidia.com/gpu=0"));
+  EXPECT_THAT(Requested(pod).devices, ElementsAre("nvidia.com/gpu=0"));
 }
 
 TEST(DeviceRequest, WhatTheAdministratorClosesIsClosedEverywhere) {
   Config closed;
   closed.accept_environment = false;
   const DeviceRequest request =
-      Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}, {"NVIDIA_GDS", "enabled"}}), closed);
+      Requested(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"}, {"NVIDIA_GDS", "enabled"}}), closed);
   EXPECT_TRUE(request.Empty());
   ASSERT_THAT(request.remarks, SizeIs(1));
   EXPECT_THAT(
@@ -278,43 +281,43 @@ TEST(DeviceRequest, WhatTheAdministratorClosesIsClosedEverywhere) {
 }
 
 TEST(DeviceRequest, MountsCountInKubernetes) {
-  EXPECT_THAT(Read(InKubernetes(Mounts({"/var/run/nvidia-container-devices/GPU-5a"}))).devices,
+  EXPECT_THAT(Requested(InKubernetes(Mounts({"/var/run/nvidia-container-devices/GPU-5a"}))).devices,
               ElementsAre("nvidia.com/gpu=GPU-5a"));
 }
 
 TEST(DeviceRequest, OtherDevicesComeWithGpusWhereTheyAreEnabled) {
-  const auto all = Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"},
-                                     {"NVIDIA_GDS", "enabled"},
-                                     {"NVIDIA_MOFED", "enabled"},
-                                     {"NVIDIA_GDRCOPY", "enabled"},
-                                     {"NVIDIA_NVSWITCH", "enabled"}}));
+  const auto all = Requested(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"},
+                                          {"NVIDIA_GDS", "enabled"},
+                                          {"NVIDIA_MOFED", "enabled"},
+                                          {"NVIDIA_GDRCOPY", "enabled"},
+                                          {"NVIDIA_NVSWITCH", "enabled"}}));
   EXPECT_THAT(all.optional_devices,
               ElementsAre("nvidia.com/gds=all", "nvidia.com/mofed=all", "nvidia.com/gdrcopy=all",
                           "nvidia.com/nvswitch=all"));
-  EXPECT_THAT(Read(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"},
-                                {"NVIDIA_GDS", "disabled"},
-                                {"NVIDIA_MOFED", "1"}}))
+  EXPECT_THAT(Requested(Environment({{"NVIDIA_VISIBLE_DEVICES", "0"},
+                                     {"NVIDIA_GDS", "disabled"},
+                                     {"NVIDIA_MOFED", "1"}}))
                   .optional_devices,
               IsEmpty());
-  EXPECT_TRUE(Read(Environment({{"NVIDIA_GDS", "enabled"}})).Empty());
+  EXPECT_TRUE(Requested(Environment({{"NVIDIA_GDS", "enabled"}})).Empty());
   RuntimeFacts pod = InKubernetes(Mounts({"/var/run/nvidia-container-devices/0"}));
   pod.environment = {{"NVIDIA_MOFED", "enabled"}};
-  EXPECT_THAT(Read(pod).optional_devices, IsEmpty())
+  EXPECT_THAT(Requested(pod).optional_devices, IsEmpty())
       << "an image cannot help itself to a network card";
 }
 
 TEST(DeviceRequest, ImexChannelsAreNumbers) {
-  EXPECT_THAT(Read(Environment({{"NVIDIA_IMEX_CHANNELS", "0,1048575"}})).devices,
+  EXPECT_THAT(Requested(Environment({{"NVIDIA_IMEX_CHANNELS", "0,1048575"}})).devices,
               ElementsAre("nvidia.com/imex-channel=0", "nvidia.com/imex-channel=1048575"));
   for (const char* value : {"1048576", "-1", "01", "x", "../1", "0x1"})
     EXPECT_THAT(ErrorOf(Environment({{"NVIDIA_IMEX_CHANNELS", value}})),
                 HasSubstr("which is not an IMEX channel"))
         << value;
   for (const char* value : {"all", "", "void"})
-    EXPECT_TRUE(Read(Environment({{"NVIDIA_IMEX_CHANNELS", value}})).Empty()) << value;
+    EXPECT_TRUE(Requested(Environment({{"NVIDIA_IMEX_CHANNELS", value}})).Empty()) << value;
   Config without;
   without.imex_channels = false;
-  EXPECT_TRUE(Read(Environment({{"NVIDIA_IMEX_CHANNELS", "0"}}), without).Empty());
+  EXPECT_TRUE(Requested(Environment({{"NVIDIA_IMEX_CHANNELS", "0"}}), without).Empty());
 }
 
 TEST(DeviceRequest, MigIsManagedByThePrivilegedOnly) {
@@ -332,8 +335,9 @@ TEST(DeviceRequest, MigIsManagedByThePrivilegedOnly) {
           Mounts({"/var/run/nvidia-container-devices/cdi/nvidia.com/mig-caps/" + name.substr(20)})})
       EXPECT_THAT(ErrorOf(around), HasSubstr("which is allowed for privileged containers")) << name;
   facts.privileged = true;
-  EXPECT_THAT(Read(facts).devices, ElementsAre("nvidia.com/gpu=all", "nvidia.com/mig-caps=config",
-                                               "nvidia.com/mig-caps=monitor"));
+  EXPECT_THAT(Requested(facts).devices,
+              ElementsAre("nvidia.com/gpu=all", "nvidia.com/mig-caps=config",
+                          "nvidia.com/mig-caps=monitor"));
   facts.environment["NVIDIA_MIG_CONFIG_DEVICES"] = "0";
   EXPECT_THAT(ErrorOf(facts), HasSubstr("only \"all\" is supported"));
 }

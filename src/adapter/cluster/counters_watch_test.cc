@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr char kMap[] = "/api/v1/namespaces/gpu/configmaps/metrics";
+constexpr char kMetricsMap[] = "/api/v1/namespaces/gpu/configmaps/metrics";
 
 TEST(CountersWatch, AreUnderTheKeyMetricsOrTheOnlyOne) {
   const json both = {{"data", {{"metrics", "A"}, {"other", "B"}}}},
@@ -62,9 +62,10 @@ TEST_F(ClusterCountersTest, AreFollowed) {
   Start("gpu:metrics");
   ASSERT_THAT(reported_, SizeIs(1));
   EXPECT_THAT(reported_[0].problem, HasSubstr("there is no ConfigMap gpu/metrics"));
-  api_.Put(kMap, {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"data", {{"metrics", "one"}}}});
+  api_.Put(kMetricsMap,
+           {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"data", {{"metrics", "one"}}}});
   executor_.RunUntilIdle();
-  api_.Merge(kMap, {{"data", {{"metrics", "two"}}}});
+  api_.Merge(kMetricsMap, {{"data", {{"metrics", "two"}}}});
   executor_.RunUntilIdle();
   ASSERT_THAT(reported_, SizeIs(3));
   EXPECT_EQ(reported_[1].text, "one");

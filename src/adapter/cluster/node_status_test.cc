@@ -8,27 +8,27 @@ namespace {
 
 using nlohmann::json;
 
-const NodeNumbers kNode{.capacity = {{"cpu", "8"}, {"nvidia.com/gpu", "8"}},
-                        .allocatable = {{"cpu", "8"}, {"nvidia.com/gpu", "7"}}};
+const NodeNumbers kNumbers{.capacity = {{"cpu", "8"}, {"nvidia.com/gpu", "8"}},
+                           .allocatable = {{"cpu", "8"}, {"nvidia.com/gpu", "7"}}};
 
 TEST(StatusPatch, HasOnlyWhatDiffers) {
-  EXPECT_EQ(StatusPatch(kNode, {{"nvidia.com/gpu", {8, 8}}}),
+  EXPECT_EQ(StatusPatch(kNumbers, {{"nvidia.com/gpu", {8, 8}}}),
             json::parse(R"({"status": {"allocatable": {"nvidia.com/gpu": "8"}}})"));
   EXPECT_EQ(
-      StatusPatch(kNode, {{"nvidia.com/gpu", {8, 7}}, {"amd.com/gpu", {2, 1}}}),
+      StatusPatch(kNumbers, {{"nvidia.com/gpu", {8, 7}}, {"amd.com/gpu", {2, 1}}}),
       json::parse(
           R"({"status": {"capacity": {"amd.com/gpu": "2"}, "allocatable": {"amd.com/gpu": "1"}}})"));
 }
 
 TEST(StatusPatch, IsNotMadeWhereTheNodeShowsAll) {
-  EXPECT_FALSE(StatusPatch(kNode, {{"nvidia.com/gpu", {8, 7}}}));
-  EXPECT_FALSE(StatusPatch(kNode, {}));
-  EXPECT_FALSE(StatusPatch(kNode, {{"amd.com/gpu", {0, 0}}}));
+  EXPECT_FALSE(StatusPatch(kNumbers, {{"nvidia.com/gpu", {8, 7}}}));
+  EXPECT_FALSE(StatusPatch(kNumbers, {}));
+  EXPECT_FALSE(StatusPatch(kNumbers, {{"amd.com/gpu", {0, 0}}}));
 }
 
 TEST(StatusPatch, TakesTheLastDeviceAway) {
   EXPECT_EQ(
-      StatusPatch(kNode, {{"nvidia.com/gpu", {0, 0}}}),
+      StatusPatch(kNumbers, {{"nvidia.com/gpu", {0, 0}}}),
       json::parse(
           R"({"status": {"capacity": {"nvidia.com/gpu": "0"}, "allocatable": {"nvidia.com/gpu": "0"}}})"));
 }

@@ -35,17 +35,17 @@ std::vector<std::string> Seen(const std::vector<Offer>& offers) {
   return seen;
 }
 
-const DeviceListChoice kCdi{.strategies = {DeviceList::kCdiCri}, .files = false};
+const DeviceListChoice kByCdi{.strategies = {DeviceList::kCdiCri}, .files = false};
 const DeviceListChoice kVariable{.strategies = {DeviceList::kEnvvar}};
 
 TEST(AdvertisementFilter, ADeviceThatNoSpecificationNamesYetIsNotAdvertised) {
   AdvertisementFilter shown;
   node::cdi::Written written{.devices = {"B"}};
-  EXPECT_THAT(Seen(shown.Show(Offers(), {kCdi, &written, {}})), ElementsAre("B"));
+  EXPECT_THAT(Seen(shown.Show(Offers(), {kByCdi, &written, {}})), ElementsAre("B"));
   EXPECT_THAT(shown.withheld(),
               ElementsAre(Pair("A", "no CDI specification names this device yet")));
   written.devices.insert("A");
-  EXPECT_THAT(Seen(shown.Show(Offers(), {kCdi, &written, {}})), ElementsAre("A", "B"));
+  EXPECT_THAT(Seen(shown.Show(Offers(), {kByCdi, &written, {}})), ElementsAre("A", "B"));
   EXPECT_THAT(shown.withheld(), IsEmpty());
 }
 
@@ -60,23 +60,23 @@ TEST(AdvertisementFilter, ADeviceThatWaitsIsNotAdvertisedAndOthersAre) {
 TEST(AdvertisementFilter, OneThatWasAdvertisedStaysAndCannotBeUsed) {
   AdvertisementFilter shown;
   node::cdi::Written written{.devices = {"A", "B"}};
-  EXPECT_THAT(Seen(shown.Show(Offers(), {kCdi, &written, {}})), ElementsAre("A", "B"));
+  EXPECT_THAT(Seen(shown.Show(Offers(), {kByCdi, &written, {}})), ElementsAre("A", "B"));
   written.devices = {"B"};
-  EXPECT_THAT(Seen(shown.Show(Offers(), {kCdi, &written, {}})),
+  EXPECT_THAT(Seen(shown.Show(Offers(), {kByCdi, &written, {}})),
               ElementsAre("A!no CDI specification names this device yet", "B"));
   // A device that was gone counts as new.
-  EXPECT_THAT(shown.Show({}, {kCdi, &written, {}}), IsEmpty());
-  EXPECT_THAT(Seen(shown.Show(Offers(), {kCdi, &written, {}})), ElementsAre("B"));
+  EXPECT_THAT(shown.Show({}, {kByCdi, &written, {}}), IsEmpty());
+  EXPECT_THAT(Seen(shown.Show(Offers(), {kByCdi, &written, {}})), ElementsAre("B"));
 }
 
 TEST(AdvertisementFilter, AReasonThatIsThereAlreadyStays) {
   AdvertisementFilter shown;
   node::cdi::Written written{.devices = {"A", "B"}};
-  shown.Show(Offers(), {kCdi, &written, {}});
+  shown.Show(Offers(), {kByCdi, &written, {}});
   auto offers = Offers();
   offers[0].slots[0].usable = false;
   offers[0].slots[0].reason = "XID 79";
-  EXPECT_THAT(Seen(shown.Show(offers, {kCdi, nullptr, {}}))[0], "A!XID 79");
+  EXPECT_THAT(Seen(shown.Show(offers, {kByCdi, nullptr, {}}))[0], "A!XID 79");
 }
 
 TEST(AdvertisementFilter, WithoutCdiSpecificationsDoNotMatter) {
@@ -99,7 +99,7 @@ TEST(AdvertisementFilter, SaysWhatIsInTheWayOfAll) {
   EXPECT_EQ(withheld({kVariable, &written, {"imex=0"}}),
             "imex=0: required (containers.requiredClasses) but missing on this node");
   EXPECT_EQ(
-      withheld({kCdi, nullptr, {}}),
+      withheld({kByCdi, nullptr, {}}),
       "containers.deviceList requests CDI, but no CDI specifications are written on this node");
 }
 

@@ -14,7 +14,7 @@ using testing::ElementsAre;
 
 constexpr char kFolder[] = "/var/run/cdi";
 constexpr char kOn[] = R"({"enableCDI":true,"cdiSpecDirs":["/etc/cdi","/run/cdi"]})";
-constexpr char kOff[] = R"({"enableCDI":false})";
+constexpr char kCdiIsOff[] = R"({"enableCDI":false})";
 
 EngineStatus Answered(const std::string& name, const std::string& version,
                       const std::string& config = "") {
@@ -39,7 +39,7 @@ TEST(DeviceList, FollowsTheEnginesWordWhereNothingIsConfigured) {
   EXPECT_EQ(Said(Answered("containerd", "1.7.1", kOn)),
             "cdi-annotations: containerd 1.7.1 injects CDI devices, and reads their names from "
             "annotations");
-  EXPECT_EQ(Said(Answered("containerd", "1.7.24", kOff)),
+  EXPECT_EQ(Said(Answered("containerd", "1.7.24", kCdiIsOff)),
             "envvar, device-files: CDI is disabled in containerd 1.7.24 (enable_cdi = false); "
             "enable it with penstock runtime configure");
   EXPECT_EQ(Said(Answered("containerd", "1.6.20", "{}")),
@@ -76,7 +76,7 @@ TEST(DeviceList, WaitsForTheEnginesFirstAnswerAndForNoLaterOne) {
 
 TEST(DeviceList, AConfiguredListIsObeyedAndWhatIsWrongWithItSaid) {
   const EngineStatus on = Answered("containerd", "1.7.24", kOn),
-                     off = Answered("containerd", "1.7.24", kOff);
+                     off = Answered("containerd", "1.7.24", kCdiIsOff);
   const auto said = [](std::vector<DeviceList> list, const EngineStatus* known,
                        Switch files = Switch::kAuto) {
     return Said(
@@ -95,7 +95,7 @@ TEST(DeviceList, AConfiguredListIsObeyedAndWhatIsWrongWithItSaid) {
 }
 
 TEST(DeviceList, DeviceFilesAreLeftOutWhereThatIsConfigured) {
-  const EngineStatus off = Answered("containerd", "1.7.24", kOff);
+  const EngineStatus off = Answered("containerd", "1.7.24", kCdiIsOff);
   EXPECT_THAT(ChooseDeviceList({.device_files = Switch::kOff}, &off, kFolder).Names(),
               ElementsAre("envvar"));
 }

@@ -21,7 +21,7 @@ using testing::MatchesRegex;
 using testing::Pair;
 using testing::SizeIs;
 
-constexpr char kCdiOff[] = R"({"enableCDI":false})";
+constexpr char kWithoutCdi[] = R"({"enableCDI":false})";
 
 class KubeletContainersTest : public KubeletAdapterTest {
  protected:
@@ -102,7 +102,7 @@ TEST_F(KubeletContainersTest, AnEngineThatInjectsCdiDevicesIsGivenTheirNames) {
 }
 
 TEST_F(KubeletContainersTest, AnyOtherIsGivenDeviceFiles) {
-  Begin({.config = kCdiOff});
+  Begin({.config = kWithoutCdi});
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
   const auto answer = Must(kubelet_.Allocate(kGpu, {"G1"}));
   EXPECT_THAT(answer.cdi_devices, IsEmpty());
@@ -114,7 +114,7 @@ TEST_F(KubeletContainersTest, AnyOtherIsGivenDeviceFiles) {
 }
 
 TEST_F(KubeletContainersTest, AnotherAnswerOfTheEngineCountsFromThenOn) {
-  Begin({.config = kCdiOff});
+  Begin({.config = kWithoutCdi});
   ASSERT_TRUE(kubelet_.WaitForHealthy(kGpu, 4));
   engine_.Stop();
   engine_.Start({});

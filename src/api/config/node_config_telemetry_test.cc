@@ -10,16 +10,16 @@ namespace {
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
-const std::string kHeader = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n";
+const std::string kTelemetryHeader = "apiVersion: penstock.io/v1alpha1\nkind: NodeConfig\n";
 
-NodeConfig Parsed(const std::string& text) {
-  auto config = ParseNodeConfig(kHeader + text, "node.yaml");
+NodeConfig ParsedTelemetry(const std::string& text) {
+  auto config = ParseNodeConfig(kTelemetryHeader + text, "node.yaml");
   EXPECT_TRUE(config.ok()) << (config.ok() ? "" : config.error().message());
   return config.value_or({});
 }
 
-std::string ErrorOf(const std::string& text) {
-  const auto config = ParseNodeConfig(kHeader + text, "f");
+std::string TelemetryError(const std::string& text) {
+  const auto config = ParseNodeConfig(kTelemetryHeader + text, "f");
   return config.ok() ? "" : config.error().message();
 }
 
@@ -47,7 +47,7 @@ http: {listen: "off", webConfigFile: /etc/web.yaml, connections: 8, deadline: 1s
 )";
 
 TEST(NodeConfigTelemetry, ReadsEveryKey) {
-  const NodeConfig config = Parsed(kEveryKey);
+  const NodeConfig config = ParsedTelemetry(kEveryKey);
   const TelemetryConfig telemetry = {.interval = 1500ms,
                                      .names = {MetricNames::kExporterNew, MetricNames::kExporter},
                                      .names_set = true,
@@ -83,16 +83,18 @@ TEST(NodeConfigTelemetry, ReadsEveryKey) {
 }
 
 TEST(NodeConfigTelemetry, ReportsOfTheHostAndOfHoldersAsIsWanted) {
-  EXPECT_EQ(Parsed("telemetry: {hostLabel: both}").telemetry.host_label, HostLabel::kBoth);
-  EXPECT_EQ(Parsed("telemetry: {}").telemetry.virtual_gpus, Switch::kAuto);
-  EXPECT_EQ(Parsed("telemetry: {virtualGpus: auto}").telemetry.virtual_gpus, Switch::kAuto);
-  EXPECT_EQ(Parsed("telemetry: {virtualGpus: false}").telemetry.virtual_gpus, Switch::kOff);
-  EXPECT_THAT(ErrorOf("telemetry: {virtualGpus: always}"),
+  EXPECT_EQ(ParsedTelemetry("telemetry: {hostLabel: both}").telemetry.host_label, HostLabel::kBoth);
+  EXPECT_EQ(ParsedTelemetry("telemetry: {}").telemetry.virtual_gpus, Switch::kAuto);
+  EXPECT_EQ(ParsedTelemetry("telemetry: {virtualGpus: auto}").telemetry.virtual_gpus,
+            Switch::kAuto);
+  EXPECT_EQ(ParsedTelemetry("telemetry: {virtualGpus: false}").telemetry.virtual_gpus,
+            Switch::kOff);
+  EXPECT_THAT(TelemetryError("telemetry: {virtualGpus: always}"),
               HasSubstr("telemetry.virtualGpus: \"always\" is none of auto, on, off"));
 }
 
 TEST(NodeConfigTelemetry, WhatItPrintsReadsBackTheSame) {
-  NodeConfig config = Parsed(kEveryKey);
+  NodeConfig config = ParsedTelemetry(kEveryKey);
   config.telemetry.counters_file.clear();
   config.telemetry.counters_map.clear();
   config.telemetry.counters = {{"DCGM_FI_DEV_GPU_TEMP", "gauge", "It's \"hot\", in °C: \\ #1"},
@@ -110,7 +112,7 @@ TEST(NodeConfigTelemetry, WhatItPrintsReadsBackTheSame) {
 }
 
 TEST(NodeConfigTelemetry, ReportsAllProblemsAtOnceWithPlaceAndHint) {
-  const std::string error = ErrorOf(R"(telemetry:
+  const std::string error = TelemetryError(R"(telemetry:
   intervall: 1s
   interval: 10ms
   names: [dcmg, dcgm-4.7]
@@ -164,9 +166,9 @@ http: {connections: 0, deadline: 1h, webConfigFile: w, listen: nowhere}
 
 TEST(NodeConfigTelemetry, SaysThatNoNameMeansNoPage) {
   EXPECT_THAT(
-      ErrorOf("telemetry: {names: []}\n"),
+      TelemetryError("telemetry: {names: []}\n"),
       HasSubstr("f:3:20: telemetry.names: is empty; name at least one of accelerator, dcgm"));
-  EXPECT_THAT(ErrorOf("telemetry: {names: [dcgm, dcgm]}\n"),
+  EXPECT_THAT(TelemetryError("telemetry: {names: [dcgm, dcgm]}\n"),
               HasSubstr("f:3:27: telemetry.names[1]: \"dcgm\" is named twice"));
 }
 
@@ -183,7 +185,7 @@ TEST(NodeConfigTelemetry, ValidateHoldsTimesThatFlagsSetToTheirLimits) {
 }
 
 TEST(NodeConfigTelemetry, AllButTheFolderOfRecordsAndTheAddressChangesAtOnce) {
-  for (const ConfigChange& change : Changes({}, Parsed(kEveryKey))) {
+  for (const ConfigChange& change : Changes({}, ParsedTelemetry(kEveryKey))) {
     const bool later = change.key == "usage.dir" || change.key == "http.listen" ||
                        change.key == "http.connections" || change.key == "http.deadline";
     EXPECT_EQ(change.effect, later ? Effect::kRestart : Effect::kNow) << change.key;

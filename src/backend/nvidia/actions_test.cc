@@ -16,8 +16,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
-Facts Gpu(const std::string& id, const std::string& capability,
-          std::vector<std::string> linked = {}) {
+Facts Connected(const std::string& id, const std::string& capability,
+                std::vector<std::string> linked = {}) {
   Facts facts;
   facts.id = id;
   facts.architecture_version = capability;
@@ -33,14 +33,16 @@ std::vector<std::string> Together(const std::vector<Facts>& machine) {
 }
 
 TEST(NvidiaActions, FromAmpereOnEachGpuIsResetByItself) {
-  EXPECT_THAT(Together({Gpu("A", "8.0", {"B"}), Gpu("B", "8.0", {"A"})}), ElementsAre("A"));
-  EXPECT_THAT(Together({Gpu("A", "9.0", {"B"}), Gpu("B", "9.0", {"A"})}), ElementsAre("A"));
-  EXPECT_THAT(Together({Gpu("A", "7.5")}), ElementsAre("A"));
+  EXPECT_THAT(Together({Connected("A", "8.0", {"B"}), Connected("B", "8.0", {"A"})}),
+              ElementsAre("A"));
+  EXPECT_THAT(Together({Connected("A", "9.0", {"B"}), Connected("B", "9.0", {"A"})}),
+              ElementsAre("A"));
+  EXPECT_THAT(Together({Connected("A", "7.5")}), ElementsAre("A"));
 }
 
 TEST(NvidiaActions, BeforeAmpereAllThatAreLinkedAreResetTogetherAlsoOverOthers) {
-  EXPECT_THAT(Together({Gpu("A", "7.0", {"B"}), Gpu("B", "7.0", {"A", "C"}), Gpu("C", "7.0", {"B"}),
-                        Gpu("D", "7.0")}),
+  EXPECT_THAT(Together({Connected("A", "7.0", {"B"}), Connected("B", "7.0", {"A", "C"}),
+                        Connected("C", "7.0", {"B"}), Connected("D", "7.0")}),
               ElementsAre("A", "B", "C"));
 }
 

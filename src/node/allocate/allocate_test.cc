@@ -232,9 +232,9 @@ TEST(Reserve, WaitsForDevicesThatWereNotLookedAtYet) {
       << "no device was found yet";
 }
 
-std::vector<std::string> Prefer(const std::vector<std::string>& available,
-                                const std::vector<std::string>& must_include, std::size_t size,
-                                const inventory::Snapshot& box) {
+std::vector<std::string> Preferred(const std::vector<std::string>& available,
+                                   const std::vector<std::string>& must_include, std::size_t size,
+                                   const inventory::Snapshot& box) {
   return allocate::Prefer({available, must_include, size}, Offers(box)[0],
                           api::SharePolicy::kDistributed, box, {});
 }
@@ -242,21 +242,21 @@ std::vector<std::string> Prefer(const std::vector<std::string>& available,
 TEST(Prefer, HonoursWhatMustBeInAndIsTheSameForAnyOrder) {
   const auto box = AcmeSnapshot(8);
   std::vector<std::string> available = {"G7", "G1", "G2", "G3", "G6", "G0"};
-  EXPECT_THAT(Prefer(available, {"G7"}, 2, box), ElementsAre("G6", "G7"));
-  const auto first = Prefer(available, {}, 4, box);
+  EXPECT_THAT(Preferred(available, {"G7"}, 2, box), ElementsAre("G6", "G7"));
+  const auto first = Preferred(available, {}, 4, box);
   std::mt19937 random(1);
   for (int i = 0; i < 20; ++i) {
     std::shuffle(available.begin(), available.end(), random);
-    EXPECT_EQ(Prefer(available, {}, 4, box), first);
+    EXPECT_EQ(Preferred(available, {}, 4, box), first);
   }
 }
 
 TEST(Prefer, IsEmptyWhenInDoubt) {
   const auto box = AcmeSnapshot(2);
-  EXPECT_THAT(Prefer({"G0", "unknown"}, {}, 1, box), IsEmpty());
-  EXPECT_THAT(Prefer({"G0"}, {"G1"}, 1, box), IsEmpty());
-  EXPECT_THAT(Prefer({"G0", "G1"}, {}, 3, box), IsEmpty());
-  EXPECT_THAT(Prefer({"G0", "G1"}, {}, 0, box), IsEmpty());
+  EXPECT_THAT(Preferred({"G0", "unknown"}, {}, 1, box), IsEmpty());
+  EXPECT_THAT(Preferred({"G0"}, {"G1"}, 1, box), IsEmpty());
+  EXPECT_THAT(Preferred({"G0", "G1"}, {}, 3, box), IsEmpty());
+  EXPECT_THAT(Preferred({"G0", "G1"}, {}, 0, box), IsEmpty());
 }
 
 TEST(Commit, GivesEachSharedFileOnceAndSortsByIndex) {

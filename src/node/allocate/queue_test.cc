@@ -19,7 +19,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr uid_t kAnn = 1000, kBob = 1001;
+constexpr uid_t kUid = 1000, kOtherUid = 1001;
 
 class QueueTest : public testing::Test {
  protected:
@@ -107,7 +107,7 @@ class QueueTest : public testing::Test {
   std::string ended_for_;  // the ticket for which a run is ended
   std::string ticket_;     // of requests that are added
   int share_ = 1;
-  Waiter waiter_{kAnn, 7, 77};
+  Waiter waiter_{kUid, 7, 77};
   std::optional<base::Duration> time_;
   std::string broken_ = "none";     // the model of a device that cannot be allocated
   std::string kept_free_ = "none";  // the model of a device that is free
@@ -358,7 +358,7 @@ TEST_F(QueueTest, ManyRequestsForOneDeviceKeepNoOneFromTheOthers) {
   free_["local"] = 0;
   for (int i = 0; i < 1000; ++i) Add(1, Queue::kIndefinitely, "local", "busy");
   executor_.RunUntilIdle();
-  waiter_.uid = kBob;
+  waiter_.uid = kOtherUid;
   free_["local"] = 1;
   broken_ = "busy";  // the model that cannot be allocated
   const std::string bob = Add(1, Queue::kIndefinitely, "local", "free");
@@ -368,7 +368,7 @@ TEST_F(QueueTest, ManyRequestsForOneDeviceKeepNoOneFromTheOthers) {
   broken_ = "none";
   free_["local"] = 0;
   Free(0);
-  waiter_.uid = kAnn;
+  waiter_.uid = kUid;
   kept_free_ = "free";
   const std::string own = Add(1, Queue::kIndefinitely, "local", "free");
   for (int i = 0; i < 40; ++i) executor_.RunUntilIdle(), queue_.Try();
@@ -378,14 +378,14 @@ TEST_F(QueueTest, ManyRequestsForOneDeviceKeepNoOneFromTheOthers) {
 TEST_F(QueueTest, TriesABoundedNumberInATurn) {
   time_ = seconds(1);  // so that each may go ahead on its own
   for (int i = 0; i < 1000; ++i) {
-    waiter_.uid = kAnn + static_cast<uid_t>(i % 4);
+    waiter_.uid = kUid + static_cast<uid_t>(i % 4);
     Add(1, Queue::kIndefinitely, "local", "model " + std::to_string(i));
   }
   executor_.RunUntilIdle();
   tried_.clear();
   Free(0);
   EXPECT_THAT(tried_, SizeIs(64));
-  waiter_.uid = kAnn + 4;
+  waiter_.uid = kUid + 4;
   const std::string late = Add(1, Queue::kIndefinitely, "local", "another");
   executor_.RunUntilIdle();
   EXPECT_THAT(tried_, testing::Contains(late)) << "each user has as many";
@@ -396,7 +396,7 @@ TEST_F(QueueTest, ServesWhatIsBeyondAUsersLimitAfterAllOthers) {
   Add(1);  // q-1 and q-2 are within the limit
   Add(1);
   Add(1);
-  waiter_.uid = kBob;
+  waiter_.uid = kOtherUid;
   AddAndTry(2);
   EXPECT_EQ(reported_.back(), "q-3 at 3: 3 runs are ahead of it in the queue");
   Free(4);
@@ -407,13 +407,13 @@ TEST_F(QueueTest, ServesWhatIsBeyondAUsersLimitAfterAllOthers) {
 
 TEST_F(QueueTest, KnowsThatALoneUserAsksForMoreThanTheLimits) {
   queue_.Configure({.devices = 2});
-  held_[kAnn] = {1, false};
+  held_[kUid] = {1, false};
   AddAndTry(2);
   EXPECT_THAT(claims_, ElementsAre("q-1 beyond"));
-  held_[kAnn] = {};
+  held_[kUid] = {};
   Free(0);
   EXPECT_EQ(claims_.back(), "q-1");
-  held_[kAnn] = {1, true};
+  held_[kUid] = {1, true};
   Free(0);
   EXPECT_EQ(claims_.back(), "q-1 beyond") << "what it holds, it holds for too long";
   Free(2);
@@ -422,9 +422,9 @@ TEST_F(QueueTest, KnowsThatALoneUserAsksForMoreThanTheLimits) {
 
 TEST_F(QueueTest, CountsWhatAUserHolds) {
   queue_.Configure({.devices = 2});
-  held_[kAnn] = {1.5, false};
+  held_[kUid] = {1.5, false};
   Add(1);
-  waiter_.uid = kBob;
+  waiter_.uid = kOtherUid;
   Add(1);
   Free(1);
   EXPECT_THAT(served_, ElementsAre("q-2"));
@@ -432,12 +432,12 @@ TEST_F(QueueTest, CountsWhatAUserHolds) {
 
 TEST_F(QueueTest, CountsAShareAsThatPartOfADevice) {
   queue_.Configure({.devices = 1});
-  held_[kAnn] = {0.5, false};
+  held_[kUid] = {0.5, false};
   share_ = 4;
   Add(1);  // together with q-2 it is a whole device
   Add(1);
   Add(1);
-  waiter_.uid = kBob;
+  waiter_.uid = kOtherUid;
   Add(4);  // one of four
   AddAndTry(1);
   Free(8);
@@ -446,9 +446,9 @@ TEST_F(QueueTest, CountsAShareAsThatPartOfADevice) {
 
 TEST_F(QueueTest, ServesWhoHoldsSomethingForTooLongAfterAllOthers) {
   queue_.Configure({.time = seconds(10)});
-  held_[kAnn] = {1, true};
+  held_[kUid] = {1, true};
   Add(1);
-  waiter_.uid = kBob;
+  waiter_.uid = kOtherUid;
   Add(1);
   Free(1);
   EXPECT_THAT(served_, ElementsAre("q-2"));
@@ -456,12 +456,12 @@ TEST_F(QueueTest, ServesWhoHoldsSomethingForTooLongAfterAllOthers) {
 
 TEST_F(QueueTest, GivesWhatSomeoneWasEndedForToNoOneElse) {
   queue_.Configure({.time = seconds(10)});
-  held_[kAnn] = {1, true};
+  held_[kUid] = {1, true};
   Add(1);
-  waiter_.uid = kBob;
+  waiter_.uid = kOtherUid;
   ended_for_ = Add(1);
   executor_.RunUntilIdle();
-  held_[kAnn] = {};
+  held_[kUid] = {};
   Free(1);
   EXPECT_THAT(served_, ElementsAre("q-2"));
 }
@@ -482,9 +482,9 @@ TEST_F(QueueTest, KnowsNoLimitsForRootAndForWhoIsAlone) {
 TEST_F(QueueTest, RefusesMoreThanAUserMayHaveWaitingWhileOthersWait) {
   queue_.Configure({.waiting = 2});
   for (int i = 0; i < 3; ++i) EXPECT_NE(Add(1), "");
-  waiter_.uid = kBob;
+  waiter_.uid = kOtherUid;
   EXPECT_NE(Add(1), "");
-  waiter_.uid = kAnn;
+  waiter_.uid = kUid;
   EXPECT_EQ(Add(1), "");
   EXPECT_NE(Add(1, seconds(0)), "") << "it does not wait";
   executor_.RunUntilIdle();
@@ -523,7 +523,7 @@ TEST_F(QueueTest, KeepsPlacesForThoseWhoComeBack) {
 
 TEST_F(QueueTest, GivesAPlaceToNoOneWhoAsksForMoreThanItWasFor) {
   const auto kept = [](const std::string& ticket, pid_t pid, int count, int share) {
-    Waiting place = Kept(ticket, {kAnn, pid, 77});
+    Waiting place = Kept(ticket, {kUid, pid, 77});
     place.request.count = count;
     place.request.share = share;
     return place;
@@ -549,7 +549,7 @@ TEST_F(QueueTest, GivesAPlaceToNoOneWhoAsksForMoreThanItWasFor) {
 
 TEST_F(QueueTest, GivesAPlaceForAPartToNoOneWhoAsksForAnother) {
   const auto of = [](std::string ticket, pid_t pid, std::string profile, std::uint64_t memory) {
-    Waiting waiting = Kept(ticket, {kAnn, pid, 77});
+    Waiting waiting = Kept(ticket, {kUid, pid, 77});
     waiting.request.profile = std::move(profile);
     waiting.request.least_memory = {memory};
     return waiting;

@@ -140,10 +140,10 @@ TEST_F(Modes, AListMayNameTheDevices) {
   EXPECT_THAT(broken.error().message(), HasSubstr("rights:1: broken"));
 }
 
-const std::map<std::string, HostFile> kWords{{"dev", HostFile::kDevice},
-                                             {"dir", HostFile::kFolder},
-                                             {"lib", HostFile::kFile},
-                                             {"sym", HostFile::kLink}};
+const std::map<std::string, HostFile> kListWords{{"dev", HostFile::kDevice},
+                                                 {"dir", HostFile::kFolder},
+                                                 {"lib", HostFile::kFile},
+                                                 {"sym", HostFile::kLink}};
 
 CdiPlatform Listed() {
   return {.mode = "list",
@@ -151,7 +151,7 @@ CdiPlatform Listed() {
           .numbered = true,
           .mounts = {"/etc/acme_release", "/sys/acme/family"},
           .lists = {"/etc/acme.d/a.csv", "/etc/acme.d/b.csv"},
-          .words = kWords};
+          .words = kListWords};
 }
 
 TEST_F(Modes, ListsSayWhatAPlatformGives) {

@@ -16,9 +16,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using ledger::Lease;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 api::NodeConfig Assign(std::vector<std::string> devices, const std::string& allocator) {
   api::NodeConfig config;
@@ -52,7 +52,7 @@ class SetExecutor final : public base::Executor {
   Set set_{executor_.clock()};
 };
 
-class DeviceMovesTest : public testing::Test {
+class DeviceMovesTest : public ::testing::Test {
  protected:
   DeviceMovesTest() {
     inventory::ReportHealthy(inventory_, inventory::AcmeDevices(3, 4), executor_.clock().Wall());

@@ -73,11 +73,11 @@ TEST(Ledger, ProcessesOfAllDevicesAndSomeLeasesChangeTogether) {
   EXPECT_TRUE(now->graphics.empty());
 }
 
-constexpr device::Shape kFour{device::Sharing::kTimeSlicing, 4},
+constexpr device::Shape kSlicedFour{device::Sharing::kTimeSlicing, 4},
     kMpsFour{device::Sharing::kServer, 4};
 
 Lease MakeShares(const std::string& id, const std::vector<std::string>& slots,
-                 device::Shape shape = kFour) {
+                 device::Shape shape = kSlicedFour) {
   Lease lease = MakeLease(id, {});
   for (const std::string& slot : slots)
     lease.slots.push_back({slot, slot.substr(0, slot.find("::")), "acme.com/gpu", shape});
@@ -206,7 +206,7 @@ TEST(Checkpoint, OneFromBeforeThereWereSharesIsRead) {
       "b", "f");
   ASSERT_TRUE(back.ok()) << back.error().message();
   EXPECT_EQ((*back)[0].slots[0], (Slot{"G0", "G0", "", {}}));
-  EXPECT_EQ((*back)[0].slots[1], (Slot{"G1::3", "G1", "", kFour}));
+  EXPECT_EQ((*back)[0].slots[1], (Slot{"G1::3", "G1", "", kSlicedFour}));
 }
 
 TEST(Checkpoint, HasWhatASlotIsAPartOfAndItsLimits) {

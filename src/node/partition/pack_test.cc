@@ -11,7 +11,7 @@ namespace {
 
 using device::Placement;
 
-Division A100(std::vector<std::pair<std::string, Placement>> parts = {}) {
+Division PackedA100(std::vector<std::pair<std::string, Placement>> parts = {}) {
   Division division{.device = "GPU-0", .profiles = testing::SevenSlices(5, 10, 20, 40)};
   for (const auto& [profile, at] : parts)
     division.parts.push_back(
@@ -27,37 +27,37 @@ std::optional<PackedPart> PackOn(const std::vector<Division>& devices, std::stri
 
 TEST(Pack, LeavesTheLargePlacementsFree) {
   // At slice 0 it would exclude 4g, 3g and each 2g below 4.
-  EXPECT_EQ(PackOn({A100()}, "1g.5gb"), (PackedPart{0, Placement{6, 1}}));
-  EXPECT_EQ(PackOn({A100()}, "2g.10gb"), (PackedPart{0, Placement{4, 2}}));
-  EXPECT_EQ(PackOn({A100()}, "3g.20gb"), (PackedPart{0, Placement{4, 4}}));
-  EXPECT_EQ(PackOn({A100({{"1g.5gb", {6, 1}}})}, "1g.5gb"), (PackedPart{0, Placement{4, 1}}));
-  EXPECT_EQ(PackOn({A100({{"1g.5gb", {4, 1}}})}, "1g.5gb"), (PackedPart{0, Placement{5, 1}}));
+  EXPECT_EQ(PackOn({PackedA100()}, "1g.5gb"), (PackedPart{0, Placement{6, 1}}));
+  EXPECT_EQ(PackOn({PackedA100()}, "2g.10gb"), (PackedPart{0, Placement{4, 2}}));
+  EXPECT_EQ(PackOn({PackedA100()}, "3g.20gb"), (PackedPart{0, Placement{4, 4}}));
+  EXPECT_EQ(PackOn({PackedA100({{"1g.5gb", {6, 1}}})}, "1g.5gb"), (PackedPart{0, Placement{4, 1}}));
+  EXPECT_EQ(PackOn({PackedA100({{"1g.5gb", {4, 1}}})}, "1g.5gb"), (PackedPart{0, Placement{5, 1}}));
 }
 
 TEST(Pack, FillsADeviceThatIsInUseBeforeAnEmptyOne) {
-  EXPECT_EQ(PackOn({A100(), A100({{"4g.20gb", {0, 4}}})}, "2g.10gb"),
+  EXPECT_EQ(PackOn({PackedA100(), PackedA100({{"4g.20gb", {0, 4}}})}, "2g.10gb"),
             (PackedPart{1, Placement{4, 2}}));
-  EXPECT_EQ(PackOn({A100({{"4g.20gb", {0, 4}}}), A100()}, "4g.20gb"),
+  EXPECT_EQ(PackOn({PackedA100({{"4g.20gb", {0, 4}}}), PackedA100()}, "4g.20gb"),
             (PackedPart{1, Placement{0, 4}}));
 }
 
 TEST(Pack, FindsNothingWhereNothingFits) {
-  EXPECT_EQ(PackOn({A100({{"1g.5gb", {2, 1}}})}, "4g.20gb"), std::nullopt);
-  EXPECT_EQ(PackOn({A100({{"1g.5gb+me", {6, 1}}})}, "1g.5gb+me"), std::nullopt);
-  EXPECT_EQ(PackOn({A100()}, "1g.6gb"), std::nullopt);
+  EXPECT_EQ(PackOn({PackedA100({{"1g.5gb", {2, 1}}})}, "4g.20gb"), std::nullopt);
+  EXPECT_EQ(PackOn({PackedA100({{"1g.5gb+me", {6, 1}}})}, "1g.5gb+me"), std::nullopt);
+  EXPECT_EQ(PackOn({PackedA100()}, "1g.6gb"), std::nullopt);
   EXPECT_EQ(PackOn({}, "1g.5gb"), std::nullopt);
-  EXPECT_EQ(PackOn({A100()}, "1c.3g.20gb"), std::nullopt);
+  EXPECT_EQ(PackOn({PackedA100()}, "1c.3g.20gb"), std::nullopt);
 }
 
 TEST(Pack, PassesOverDevicesOfWhichItDoesNotKnowWhatIsTaken) {
-  Division unknown = A100();
+  Division unknown = PackedA100();
   unknown.parts = {{.id = "a", .profile = "1g.5gb"}};
   EXPECT_EQ(PackOn({unknown}, "1g.5gb"), std::nullopt);
   unknown.parts = {{.id = "a", .profile = "5g.30gb", .placement = Placement{0, 5}}};
   EXPECT_EQ(PackOn({unknown}, "1g.5gb"), std::nullopt);
   unknown.parts = {{.id = "a", .profile = "1g.5gb", .placement = Placement{-5, 70}}};
-  EXPECT_EQ(PackOn({unknown, A100()}, "1g.5gb"), (PackedPart{1, Placement{6, 1}}));
-  Division impossible = A100();
+  EXPECT_EQ(PackOn({unknown, PackedA100()}, "1g.5gb"), (PackedPart{1, Placement{6, 1}}));
+  Division impossible = PackedA100();
   impossible.profiles[0].placements = {{-1, 100}};
   EXPECT_EQ(PackOn({impossible}, "2g.10gb"), std::nullopt);
 }

@@ -12,7 +12,7 @@ using api::LayoutRule;
 using api::PciModel;
 using testing::DeviceOf;
 
-const PciModel kA100{0x10de, 0x20b0};
+const PciModel kAmpere{0x10de, 0x20b0};
 const PciModel kH100{0x10de, 0x2330};
 
 std::vector<device::Facts> Machine() {
@@ -48,7 +48,7 @@ TEST(SelectDevices, ByModelAndIndex) {
   EXPECT_TRUE(remarks.empty());
   EXPECT_EQ(RulesOf({"a",
                      {{.models = {kH100}, .all_devices = true},
-                      {.models = {kA100, PciModel{1, 2}}, .devices = {1}, .partitioned = true}}},
+                      {.models = {kAmpere, PciModel{1, 2}}, .devices = {1}, .partitioned = true}}},
                     &remarks),
             (std::vector{-1, 1, 0}));
   EXPECT_EQ(
@@ -57,7 +57,7 @@ TEST(SelectDevices, ByModelAndIndex) {
 }
 
 TEST(SelectDevices, BySubsystemWhereTheFilterNamesOne) {
-  PciModel a100 = kA100;
+  PciModel a100 = kAmpere;
   a100.subsystem = PciModel::Subsystem{0x10de, 0x134f};
   PciModel other = kH100;
   other.subsystem = PciModel::Subsystem{0x10de, 0x1111};
@@ -112,7 +112,7 @@ TEST(SelectDevices, DoesNotFilterDevicesWithoutPciIds) {
   EXPECT_EQ(ModelOf(devices[0]), std::nullopt);
   EXPECT_EQ(ModelOf(devices[1]), std::nullopt);
   EXPECT_EQ(ModelOf(devices[2])->device, 0x2330);
-  EXPECT_EQ(ProblemsOf({"a", {{.models = {kA100}, .all_devices = true}}}, devices),
+  EXPECT_EQ(ProblemsOf({"a", {{.models = {kAmpere}, .all_devices = true}}}, devices),
             "layout a: no rule selects a device of this machine");
 }
 

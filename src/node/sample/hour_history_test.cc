@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 
-class HourHistoryTest : public testing::Test {
+class HourHistoryTest : public ::testing::Test {
  protected:
   /// A collection of the device `id` that read this utilization.
   void Collect(float utilization, const std::string& id = "A", base::Duration interval = 10s) {

@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr Shape kWhole{};
+constexpr Shape kNotShared{};
 constexpr Shape kFour{Sharing::kTimeSlicing, 4};
 
 inventory::Entry Entry(device::Facts facts, HealthState state = HealthState::kHealthy) {
@@ -269,7 +269,7 @@ TEST(Assignments, Issue353EachGpuOfANodeCanBeSharedInAnotherWay) {
           .assignments;
   EXPECT_EQ(assignments.at("G0").shape, (Shape{Sharing::kTimeSlicing, 2}));
   EXPECT_EQ(assignments.at("G1").shape, (Shape{Sharing::kServer, 8}));
-  EXPECT_EQ(assignments.at("G2").shape, kWhole);
+  EXPECT_EQ(assignments.at("G2").shape, kNotShared);
   EXPECT_EQ(assignments.at("G3").shape, kFour);
 }
 
@@ -331,7 +331,7 @@ TEST(Assignments, ADeviceInThePlaceOfAnotherTakesItsPlaceInTheCount) {
   box.devices.push_back(Entry(successor));
   const auto assignments = AssignmentsOf({two}, box).assignments;
   EXPECT_EQ(assignments.at("G9").shape, kFour);
-  EXPECT_EQ(assignments.at("G2").shape, kWhole);
+  EXPECT_EQ(assignments.at("G2").shape, kNotShared);
 }
 
 TEST(Assignments, DevicesThatDoNotExistAreRemarked) {
@@ -474,9 +474,9 @@ TEST(SetsOf, ADeviceJoinsOnlyWhenThoseWhoHoldItOtherwiseHaveGone) {
   const auto box = Box(3);
   const auto assignments =
       AssignmentsOf({Rule({"1", "2"}, ShareStrategy::kServer, 4)}, box).assignments;
-  for (const Shape former : {kWhole, kFour}) {
-    const ledger::Snapshot ledger{
-        .leases = {Lease("k-1", former == kWhole ? "G1" : "G1::3", "G1", "acme.com/gpu", former)}};
+  for (const Shape former : {kNotShared, kFour}) {
+    const ledger::Snapshot ledger{.leases = {Lease("k-1", former == kNotShared ? "G1" : "G1::3",
+                                                   "G1", "acme.com/gpu", former)}};
     EXPECT_THAT(Describe(SetsOf(assignments, box, ledger)), ElementsAre("acme.com/gpu: G2/4"))
         << "its server would exclude them";
   }
@@ -501,7 +501,7 @@ TEST(LabelSharesOf, ReportWhatTheDriverReallyHolds) {
 }
 
 TEST(SlotId, IsAsTheDevicePluginSpellsIt) {
-  EXPECT_EQ(SlotId("GPU-1", kWhole, 0), "GPU-1");
+  EXPECT_EQ(SlotId("GPU-1", kNotShared, 0), "GPU-1");
   EXPECT_EQ(SlotId("GPU-1", kFour, 3), "GPU-1::3");
   EXPECT_EQ(DeviceOf("GPU-1::3"), "GPU-1");
   EXPECT_EQ(DeviceOf("GPU-1"), "GPU-1");

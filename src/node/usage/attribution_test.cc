@@ -14,7 +14,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kDevices = 8, kShares = 4, kHolders = 10'000;
-constexpr double kSlip = 1e-3;  // in joules: the rounding error of sums of several hundred parts
+constexpr double kJouleSlip =
+    1e-3;  // in joules: the rounding error of sums of several hundred parts
 
 std::string DeviceName(int device) { return "G" + std::to_string(device); }
 bool IsShared(int device) { return device % 2 == 1; }
@@ -49,9 +50,10 @@ class World {
       const Person& person = people_.at(lease);
       EXPECT_EQ(record.pod, person.pod);
       EXPECT_EQ(record.device, DeviceName(person.device));
-      EXPECT_NEAR(record.seconds, person.ended - person.began, kSlip) << lease;
-      EXPECT_NEAR(record.energy_joules, person.energy, kSlip) << lease << " on " << record.device;
-      EXPECT_NEAR(record.busy_seconds, person.busy, kSlip) << lease << " on " << record.device;
+      EXPECT_NEAR(record.seconds, person.ended - person.began, kJouleSlip) << lease;
+      EXPECT_NEAR(record.energy_joules, person.energy, kJouleSlip)
+          << lease << " on " << record.device;
+      EXPECT_NEAR(record.busy_seconds, person.busy, kJouleSlip) << lease << " on " << record.device;
       energy += record.energy_joules;
       ASSERT_FALSE(::testing::Test::HasFailure()) << "after " << begun_ << " holders";
     }

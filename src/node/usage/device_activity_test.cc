@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-enum : device::QuantityId { kUtilization, kMemoryUsed, kPower, kEnergy };
+enum : device::QuantityId { kUtilizationId, kMemoryUsedId, kPowerId, kEnergyId };
 const base::WallTime kFirst{10s}, kSecond{20s};
 
 class FiguresTest : public ::testing::Test {
@@ -23,10 +23,10 @@ class FiguresTest : public ::testing::Test {
 };
 
 TEST_F(FiguresTest, AreInBaseUnits) {
-  sample_.values = {{{kUtilization, -1, std::uint64_t{50}}, kFirst},
-                    {{kMemoryUsed, -1, std::uint64_t{3}}, kFirst},
-                    {{kPower, -1, std::uint64_t{1500}}, kFirst},
-                    {{kEnergy, -1, std::uint64_t{2500}}, kFirst}};
+  sample_.values = {{{kUtilizationId, -1, std::uint64_t{50}}, kFirst},
+                    {{kMemoryUsedId, -1, std::uint64_t{3}}, kFirst},
+                    {{kPowerId, -1, std::uint64_t{1500}}, kFirst},
+                    {{kEnergyId, -1, std::uint64_t{2500}}, kFirst}};
   sample_.processes_at = kFirst;
   const DeviceActivity activity = Take();
   EXPECT_EQ(activity.utilization, 0.5);
@@ -38,8 +38,8 @@ TEST_F(FiguresTest, AreInBaseUnits) {
 }
 
 TEST_F(FiguresTest, NothingIsTakenTwice) {
-  sample_.values = {{{kUtilization, -1, std::uint64_t{50}}, kFirst},
-                    {{kPower, -1, std::uint64_t{1500}}, kFirst}};
+  sample_.values = {{{kUtilizationId, -1, std::uint64_t{50}}, kFirst},
+                    {{kPowerId, -1, std::uint64_t{1500}}, kFirst}};
   sample_.processes_at = kFirst;
   (void)Take();
   sample_.values[1].at = kSecond;
@@ -51,7 +51,7 @@ TEST_F(FiguresTest, NothingIsTakenTwice) {
 
 TEST_F(FiguresTest, WhatAVendorCannotReportIsNothing) {
   roles_ = {};
-  sample_.values = {{{kUtilization, -1, std::uint64_t{50}}, kFirst}};
+  sample_.values = {{{kUtilizationId, -1, std::uint64_t{50}}, kFirst}};
   const DeviceActivity activity = Take();
   EXPECT_FALSE(activity.utilization || activity.watts || activity.joules || activity.memory);
 }

@@ -11,7 +11,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using namespace std::chrono_literals;
 
-constexpr double kSlip = 1e-6;
+constexpr double kSumSlip = 1e-6;
 
 base::WallTime At(const std::string& time) {
   return base::ParseTime("2026-11-" + time + ":00.000Z");
@@ -51,11 +51,11 @@ TEST(Sums, AddUpByKeys) {
   ASSERT_THAT(report.rows, SizeIs(2));
   EXPECT_THAT(report.rows[0].by, ElementsAre("ml"));
   EXPECT_EQ(report.rows[0].sum.holders, 2u);
-  EXPECT_NEAR(report.rows[0].sum.device_seconds, 3 * 3600, kSlip);
-  EXPECT_NEAR(report.rows[0].sum.energy_joules, 3 * 360'000, kSlip);
-  EXPECT_NEAR(report.rows[0].sum.busy_seconds, 1.5 * 3600, kSlip);
-  EXPECT_NEAR(report.rows[0].sum.cpu_seconds, 3 * 3600, kSlip);
-  EXPECT_NEAR(report.total.device_seconds, 4 * 3600, kSlip);
+  EXPECT_NEAR(report.rows[0].sum.device_seconds, 3 * 3600, kSumSlip);
+  EXPECT_NEAR(report.rows[0].sum.energy_joules, 3 * 360'000, kSumSlip);
+  EXPECT_NEAR(report.rows[0].sum.busy_seconds, 1.5 * 3600, kSumSlip);
+  EXPECT_NEAR(report.rows[0].sum.cpu_seconds, 3 * 3600, kSumSlip);
+  EXPECT_NEAR(report.total.device_seconds, 4 * 3600, kSumSlip);
   EXPECT_EQ(report.total.holders, 3u);
 }
 
@@ -63,10 +63,10 @@ TEST(Sums, CheckpointsAreNotCountedTwice) {
   const std::vector<Record> lines = {Line("a", "10T00:00", "10T01:00", false),
                                      Line("a", "10T00:00", "10T02:00", false),
                                      Line("a", "10T00:00", "10T03:00")};
-  EXPECT_NEAR(Sum({}, lines).total.energy_joules, 3 * 360'000, kSlip);
+  EXPECT_NEAR(Sum({}, lines).total.energy_joules, 3 * 360'000, kSumSlip);
   EXPECT_EQ(Sum({}, lines).total.holders, 1u);
-  EXPECT_NEAR(Sum({}, {lines[0], lines[1]}).total.energy_joules, 2 * 360'000, kSlip);
-  EXPECT_NEAR(Sum({}, {lines[1], lines[1]}).total.energy_joules, 2 * 360'000, kSlip)
+  EXPECT_NEAR(Sum({}, {lines[0], lines[1]}).total.energy_joules, 2 * 360'000, kSumSlip);
+  EXPECT_NEAR(Sum({}, {lines[1], lines[1]}).total.energy_joules, 2 * 360'000, kSumSlip)
       << "one who runs, after its own checkpoint";
 }
 
@@ -74,10 +74,10 @@ TEST(Sums, ARunAcrossMidnightBelongsToBothDays) {
   const auto report = Sum({"day"}, {Line("a", "10T22:00", "12T06:00")});
   ASSERT_THAT(report.rows, SizeIs(3));
   EXPECT_THAT(report.rows[0].by, ElementsAre("2026-11-10"));
-  EXPECT_NEAR(report.rows[0].sum.device_seconds, 2 * 3600, kSlip);
-  EXPECT_NEAR(report.rows[1].sum.device_seconds, 24 * 3600, kSlip);
-  EXPECT_NEAR(report.rows[2].sum.device_seconds, 6 * 3600, kSlip);
-  EXPECT_NEAR(report.rows[2].sum.energy_joules, 6 * 360'000, kSlip);
+  EXPECT_NEAR(report.rows[0].sum.device_seconds, 2 * 3600, kSumSlip);
+  EXPECT_NEAR(report.rows[1].sum.device_seconds, 24 * 3600, kSumSlip);
+  EXPECT_NEAR(report.rows[2].sum.device_seconds, 6 * 3600, kSumSlip);
+  EXPECT_NEAR(report.rows[2].sum.energy_joules, 6 * 360'000, kSumSlip);
 }
 
 TEST(Sums, CheckpointsReportOnWhichDayItWas) {
@@ -85,7 +85,7 @@ TEST(Sums, CheckpointsReportOnWhichDayItWas) {
   Record end = Line("a", "10T22:00", "11T01:00");
   end.energy_joules = busy.energy_joules;  // no further energy was consumed
   const auto report = Sum({"day"}, {busy, end});
-  EXPECT_NEAR(report.rows[0].sum.energy_joules, 1.5 * 360'000, kSlip);
+  EXPECT_NEAR(report.rows[0].sum.energy_joules, 1.5 * 360'000, kSumSlip);
   EXPECT_EQ(report.rows[1].sum.energy_joules, 0);
 }
 
@@ -93,7 +93,7 @@ TEST(Sums, OfATimeOnlyWhatFallsIntoIt) {
   const auto report =
       Sum({}, {Line("a", "10T00:00", "10T10:00"), Line("b", "09T00:00", "10T02:00")}, "10T04:00",
           "10T06:00");
-  EXPECT_NEAR(report.total.device_seconds, 2 * 3600, kSlip);
+  EXPECT_NEAR(report.total.device_seconds, 2 * 3600, kSumSlip);
   EXPECT_EQ(report.total.holders, 1u);
   EXPECT_THAT(Sum({"user"}, {Line("a", "10T00:00", "10T10:00")}, "10T10:00", "10T11:00").rows,
               IsEmpty());
@@ -103,8 +103,8 @@ TEST(Sums, AShareIsAPartOfADevice) {
   Record share = Line("a", "10T00:00", "10T01:00");
   share.slots = 1;
   share.shares = 4;
-  EXPECT_NEAR(Sum({}, {share}).total.device_seconds, 900, kSlip);
-  EXPECT_NEAR(Sum({}, {share}).total.busy_seconds, 1800, kSlip);
+  EXPECT_NEAR(Sum({}, {share}).total.device_seconds, 900, kSumSlip);
+  EXPECT_NEAR(Sum({}, {share}).total.busy_seconds, 1800, kSumSlip);
 }
 
 TEST(Sums, DevicesOfALeaseAreOneHolder) {
@@ -113,8 +113,8 @@ TEST(Sums, DevicesOfALeaseAreOneHolder) {
   second.cpu_seconds.reset();
   const auto report = Sum({}, {Line("a", "10T00:00", "10T01:00"), second});
   EXPECT_EQ(report.total.holders, 1u);
-  EXPECT_NEAR(report.total.device_seconds, 7200, kSlip);
-  EXPECT_NEAR(report.total.cpu_seconds, 3600, kSlip);
+  EXPECT_NEAR(report.total.device_seconds, 7200, kSumSlip);
+  EXPECT_NEAR(report.total.cpu_seconds, 3600, kSumSlip);
 }
 
 TEST(Sums, LabelsAreKeysToo) {
@@ -131,7 +131,7 @@ TEST(Sums, AClockThatWasSetBackMakesNothingNegative) {
   Record odd = Line("a", "10T05:00", "10T06:00");
   odd.until = At("10T04:00");  // the clock was set back by two hours meanwhile
   const auto report = Sum({"day"}, {odd});
-  EXPECT_NEAR(report.total.device_seconds, 3600, kSlip);
+  EXPECT_NEAR(report.total.device_seconds, 3600, kSumSlip);
   ASSERT_THAT(report.rows, SizeIs(1));
 }
 

@@ -20,7 +20,7 @@ using testing::Pair;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
-const base::WallTime kNow = base::NearestTime(1'800'000'000);
+const base::WallTime kPlannedAt = base::NearestTime(1'800'000'000);
 constexpr char kOwner[] = "nvidia.com/gpu-operator.driver.owner";
 constexpr char kPool[] = "penstock.io/driver-pool";
 constexpr char kState[] = "nvidia.com/gpu-driver-upgrade-state";
@@ -59,7 +59,7 @@ class RolloutPlanTest : public testing::Test {
     }
   }
 
-  RolloutPlan Plan() { return PlanRollout(facts_, kNow); }
+  RolloutPlan Plan() { return PlanRollout(facts_, kPlannedAt); }
 
   /// Does what is planned, and lets the pods of the DaemonSets run.
   RolloutPlan Do() {
@@ -104,14 +104,14 @@ class RolloutPlanTest : public testing::Test {
     sets_[name] = pool->second;
     RolloutPod& made = facts_.pods[name];
     made.node = name;
-    made.started = kNow;
-    made.ready_since = kNow;
+    made.started = kPlannedAt;
+    made.ready_since = kPlannedAt;
     made.pod = {.name = "gpu-operator/driver-" + name,
                 .uid = name + TemplateOf(*set),
                 .target = TemplateOf(*set),
                 .digest = ConfigDigestOf(*set),
                 .ready = true};
-    facts_.reports[name] = {.version = "550", .since = kNow, .ready = true};
+    facts_.reports[name] = {.version = "550", .since = kPlannedAt, .ready = true};
   }
 
   std::string LabelOf(const std::string& node, const std::string& key) {
@@ -139,7 +139,7 @@ TEST_F(RolloutPlanTest, GivesNodesTheirOwnerAndPoolOnceTheirAgentsHaveFoundNoDri
 }
 
 TEST_F(RolloutPlanTest, LeavesADriverOfTheHostAlone) {
-  facts_.reports["n2"] = {.version = "535", .of_host = true, .since = kNow, .ready = true};
+  facts_.reports["n2"] = {.version = "535", .of_host = true, .since = kPlannedAt, .ready = true};
   const RolloutPlan plan = Plan();
   EXPECT_THAT(plan.writes, ElementsAre(Key("n1")));
   EXPECT_THAT(plan.host_drivers, ElementsAre("n2"));
@@ -148,7 +148,7 @@ TEST_F(RolloutPlanTest, LeavesADriverOfTheHostAlone) {
 TEST_F(RolloutPlanTest, TakesADriverBackThatWasPlacedBeforeTheHostsWasFound) {
   Do();
   ASSERT_NE(LabelOf("n2", kPool), "");
-  facts_.reports["n2"] = {.version = "535", .of_host = true, .since = kNow, .ready = true};
+  facts_.reports["n2"] = {.version = "535", .of_host = true, .since = kPlannedAt, .ready = true};
   const RolloutPlan plan = Do();
   EXPECT_THAT(plan.host_drivers, ElementsAre("n2"));
   EXPECT_EQ(LabelOf("n2", kPool), "");
@@ -228,7 +228,7 @@ TEST_F(RolloutPlanTest, ReplacesADriverNodeByNode) {
 /// Another operator's container has loaded a driver, and pods use it: our pods cannot unload it.
 TEST_F(RolloutPlanTest, EvictsTheUsersOfAnotherOperatorsDriverWhereAUserAsksForIt) {
   for (auto& [name, report] : facts_.reports)
-    report = {.version = "535", .since = kNow, .ready = true};
+    report = {.version = "535", .since = kPlannedAt, .ready = true};
   Do();
   ASSERT_THAT(facts_.pods, SizeIs(2)) << "they wait on their nodes";
   for (auto& [name, pod] : facts_.pods) {
@@ -364,20 +364,21 @@ TEST_F(RolloutPlanTest, SaysWhyANodeWaits) {
 }
 
 TEST(DriverValidation, IsAboutTheDriverThatThePodHasLoaded) {
-  RolloutPod pod{.node = "n1", .started = kNow, .ready_since = kNow};
-  DriverReport report{.version = "550", .since = kNow - seconds(60), .ready = true};
-  const ValidationResult early = ValidationOf(pod, &report, kNow + seconds(1));
+  RolloutPod pod{.node = "n1", .started = kPlannedAt, .ready_since = kPlannedAt};
+  DriverReport report{.version = "550", .since = kPlannedAt - seconds(60), .ready = true};
+  const ValidationResult early = ValidationOf(pod, &report, kPlannedAt + seconds(1));
   EXPECT_EQ(early.state, DriverValidation::kPending) << "this may be the driver before it";
-  EXPECT_EQ(early.look_again, kNow + seconds(30));
-  EXPECT_EQ(ValidationOf(pod, &report, kNow + seconds(30)).state, DriverValidation::kPassed);
-  report.since = kNow + seconds(1);
-  EXPECT_EQ(ValidationOf(pod, &report, kNow + seconds(1)).state, DriverValidation::kPassed);
+  EXPECT_EQ(early.look_again, kPlannedAt + seconds(30));
+  EXPECT_EQ(ValidationOf(pod, &report, kPlannedAt + seconds(30)).state, DriverValidation::kPassed);
+  report.since = kPlannedAt + seconds(1);
+  EXPECT_EQ(ValidationOf(pod, &report, kPlannedAt + seconds(1)).state, DriverValidation::kPassed);
   report.ready = false;
   report.message = "no device file";
-  EXPECT_EQ(ValidationOf(pod, &report, kNow + seconds(1)).state, DriverValidation::kFailed);
-  EXPECT_EQ(ValidationOf(pod, nullptr, kNow).state, DriverValidation::kPending);
+  EXPECT_EQ(ValidationOf(pod, &report, kPlannedAt + seconds(1)).state, DriverValidation::kFailed);
+  EXPECT_EQ(ValidationOf(pod, nullptr, kPlannedAt).state, DriverValidation::kPending);
   report.version = "";
-  EXPECT_EQ(ValidationOf(pod, &report, kNow).state, DriverValidation::kFailed) << "there is none";
+  EXPECT_EQ(ValidationOf(pod, &report, kPlannedAt).state, DriverValidation::kFailed)
+      << "there is none";
 }
 
 TEST(ReducedDriverNode, IsTheSameAfterAHeartbeat) {
@@ -394,9 +395,9 @@ TEST(ReducedDriverNode, IsTheSameAfterAHeartbeat) {
   node["status"]["conditions"][0]["lastHeartbeatTime"] = "2026-01-01T00:05:00Z";
   node["metadata"]["resourceVersion"] = "7";
   EXPECT_EQ(ReducedDriverNode(node, {kPool}), before);
-  const RolloutNode read = RolloutNodeOf(before, {}, kNow);
+  const RolloutNode read = RolloutNodeOf(before, {}, kPlannedAt);
   EXPECT_TRUE(read.cordoned);
-  EXPECT_EQ(read.not_ready_since, kNow) << "not the time of another machine's clock";
+  EXPECT_EQ(read.not_ready_since, kPlannedAt) << "not the time of another machine's clock";
   EXPECT_THAT(read.node.labels, ElementsAre(Pair(kPool, "p")));
 }
 
@@ -415,7 +416,7 @@ TEST(ReducedDriverPod, SaysWhyItIsNotReady) {
            {"state", {{"waiting", {{"reason", "CrashLoopBackOff"}}}}},
            {"lastState",
             {{"terminated", {{"exitCode", 1}, {"reason", "Error"}, {"message", "in use"}}}}}}}}}}};
-  const RolloutPod read = RolloutPodOf(ReducedDriverPod(pod), kNow);
+  const RolloutPod read = RolloutPodOf(ReducedDriverPod(pod), kPlannedAt);
   EXPECT_EQ(read.node, "n1");
   EXPECT_EQ(read.pod.target, "t");
   EXPECT_EQ(read.pod.restarts, 3);

@@ -26,9 +26,9 @@ namespace {
 
 // The program must not continue with what such a function would have returned.
 TEST(AbsentDeathTest, AFunctionThatIsCalledAfterAllEndsTheProgram) {
-  EXPECT_EXIT(Request("ldap://127.0.0.1:1/"), testing::KilledBySignal(SIGABRT), "");
-  EXPECT_EXIT(Request("rtmp://127.0.0.1:1/x"), testing::KilledBySignal(SIGABRT), "");
-  EXPECT_EXIT(Request("http://127.0.0.1:1/"), testing::ExitedWithCode(0), "")
+  EXPECT_EXIT(Request("ldap://127.0.0.1:1/"), ::testing::KilledBySignal(SIGABRT), "");
+  EXPECT_EXIT(Request("rtmp://127.0.0.1:1/x"), ::testing::KilledBySignal(SIGABRT), "");
+  EXPECT_EXIT(Request("http://127.0.0.1:1/"), ::testing::ExitedWithCode(0), "")
       << "protocols that are included work";
 }
 
@@ -42,7 +42,7 @@ TEST(Absent, NamesOfHostsThatAreNotAsciiAreRefused) {
     ClientUnderTest client(access);
     EXPECT_THAT(
         client.Do(GetOf("/x")).error().ToString(),
-        testing::HasSubstr("INVALID_ARGUMENT: GET /x: this is not the address of an API server"));
+        ::testing::HasSubstr("INVALID_ARGUMENT: GET /x: this is not the address of an API server"));
   }
 }
 

@@ -16,12 +16,12 @@
 
 namespace penstock::protocol::kube {
 namespace {
-using testing::MatchesRegex;
+using ::testing::MatchesRegex;
 using namespace std::chrono_literals;
 
 const ObjectReference kNode{"v1", "Node", "", "n1", ""};
 
-class EventsTest : public testing::Test {
+class EventsTest : public ::testing::Test {
  protected:
   std::vector<Json> Events(const std::string& path = "/api/v1/namespaces/default/events") {
     executor_.Advance(0s);
@@ -129,7 +129,7 @@ TEST_F(EventsTest, AFloodAboutOneObjectLeavesTheOthersTheirTurn) {
   executor_.Advance(4s);
   std::vector<std::string> about;
   for (const Json& event : Events()) about.push_back(event["involvedObject"]["name"]);
-  EXPECT_THAT(about, testing::IsSupersetOf({"node-2", "node-3"}));
+  EXPECT_THAT(about, ::testing::IsSupersetOf({"node-2", "node-3"}));
   api_.ForgetCalls();
   executor_.Advance(20s);
   EXPECT_EQ(api_.Writes(), 10u) << "about the one, one in two seconds";

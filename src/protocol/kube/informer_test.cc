@@ -15,20 +15,20 @@
 namespace penstock::protocol::kube {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::Pair;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::Pair;
 using namespace std::chrono_literals;
 
-const std::string kNodes = "/api/v1/nodes";
+const std::string kNodesPath = "/api/v1/nodes";
 constexpr const char* kExpired =
     R"({"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old resource version"}})";
 
-std::string PathOf(const std::string& name) { return kNodes + "/" + name; }
+std::string PathOf(const std::string& name) { return kNodesPath + "/" + name; }
 
 Json Node(const std::string& value = "1") {
   return {{"apiVersion", "v1"},
@@ -37,7 +37,7 @@ Json Node(const std::string& value = "1") {
           {"status", {{"images", {"x"}}}}};
 }
 
-class InformerTest : public testing::Test {
+class InformerTest : public ::testing::Test {
  protected:
   InformerTest() {
     options_.resource = {"", "v1", "nodes"};
@@ -136,7 +136,7 @@ TEST_F(InformerTest, APackedObjectIsTheSameAndIsNoChangeWhereNothingKeptOfItIs) 
   EXPECT_THAT(Take(), ElementsAre("+n1=2"));
 }
 
-class OldServer : public InformerTest, public testing::WithParamInterface<StreamingLists> {};
+class OldServer : public InformerTest, public ::testing::WithParamInterface<StreamingLists> {};
 
 TEST_P(OldServer, IsAskedForPagesAndNeverAgainForAStream) {
   api_.SetStreamingLists(GetParam());
@@ -164,7 +164,7 @@ TEST_P(OldServer, IsAskedForPagesAndNeverAgainForAStream) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, OldServer,
-                         testing::Values(StreamingLists::kInvalid, StreamingLists::kErrorEvent));
+                         ::testing::Values(StreamingLists::kInvalid, StreamingLists::kErrorEvent));
 
 TEST_F(InformerTest, LeavesOutWhatIsOlderThanAnAnswer) {
   api_.Put(PathOf("n1"), Node());
@@ -315,7 +315,7 @@ TEST_F(Fleet, ComesBackSpreadOverTime) {
 }
 
 TEST_F(Fleet, RelistsSpreadOverTime) {
-  api_.SendLine(kNodes, kExpired);
+  api_.SendLine(kNodesPath, kExpired);
   EXPECT_LT(MostUntilBack(), 30u);
 }
 
@@ -418,7 +418,7 @@ TEST_F(InformerTest, AWatchThatNeverEndsIsRenewedByUs) {
 
 TEST_F(InformerTest, ReportsAMissingRightOnceAndRecovers) {
   api_.Put(PathOf("n1"), Node());
-  api_.Forbid("", kNodes);
+  api_.Forbid("", kNodesPath);
   Start();
   Run(2min);
   EXPECT_THAT(Take(), ElementsAre("trouble"));
@@ -439,7 +439,7 @@ TEST_F(InformerTest, AServerThatDoesNotKnowItsRolesYetIsAskedAgainSoon) {
 }
 
 TEST_F(InformerTest, AServerThatRefusesIsAskedSeldom) {
-  api_.Forbid("", kNodes);
+  api_.Forbid("", kNodesPath);
   Start();
   Run(20min);
   EXPECT_LE(api_.Requests(), 42u);
@@ -455,7 +455,7 @@ TEST_F(InformerTest, MoreThanItsBoundsAreReportedAndThoseKnownStay) {
   Run();
   EXPECT_THAT(Take(), ElementsAre("+n1=2"));
   api_.Remove(PathOf("n1"));
-  api_.SendLine(kNodes, kExpired);
+  api_.SendLine(kNodesPath, kExpired);
   Run(10s);
   EXPECT_THAT(Take(), ElementsAre("-n1", "+n3=1", "well"));
 }
@@ -473,14 +473,14 @@ TEST_F(InformerTest, BytesAreBoundedToo) {
   EXPECT_EQ((*informer_->Find("", "n1"))["metadata"]["labels"]["a"], "1");
 }
 
-class BadLine : public InformerTest, public testing::WithParamInterface<const char*> {};
+class BadLine : public InformerTest, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(BadLine, IsTroubleAndTheWatchGoesOn) {
   api_.Put(PathOf("n1"), Node());
   Start();
   Run(20s);
   Take();
-  api_.SendLine(kNodes, GetParam());
+  api_.SendLine(kNodesPath, GetParam());
   Run();
   EXPECT_THAT(Take(), ElementsAre("trouble"));
   EXPECT_EQ(api_.OpenStreams(), 0u);
@@ -491,7 +491,7 @@ TEST_P(BadLine, IsTroubleAndTheWatchGoesOn) {
 
 INSTANTIATE_TEST_SUITE_P(
     , BadLine,
-    testing::Values(
+    ::testing::Values(
         "<html>", "[]", "{}", "{\"type\":\"ADDED\"}",
         "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Node\"}}",
         "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":7,\"resourceVersion\":\"9\"}}}",
@@ -505,7 +505,7 @@ TEST_F(InformerTest, AnErrorThatIsNotExpiryRelistsWithPatience) {
   Start();
   Run(20s);
   api_.SendLine(
-      kNodes,
+      kNodesPath,
       R"({"type":"ERROR","object":{"kind":"Status","code":500,"message":"etcd has lost it"}})");
   Run(20s);
   EXPECT_EQ(LastCall().query.at("sendInitialEvents"), "true");

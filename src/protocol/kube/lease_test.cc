@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 const std::string kLease = "/apis/coordination.k8s.io/v1/namespaces/x/leases/l";
 
-class LeaseTest : public testing::Test {
+class LeaseTest : public ::testing::Test {
  protected:
   std::unique_ptr<LeaderElection> Candidate(const std::string& identity, Api& api) {
     auto candidate = std::make_unique<LeaderElection>(
@@ -93,7 +93,7 @@ TEST_F(LeaseTest, WhoCannotRenewStopsBeforeOthersBegin) {
   EXPECT_TRUE(a->leads());
   Run(3s);
   EXPECT_FALSE(a->leads());
-  EXPECT_THAT(why_, testing::HasSubstr("renewed"));
+  EXPECT_THAT(why_, ::testing::HasSubstr("renewed"));
   api_.Heal();
   Run(10s);
   EXPECT_TRUE(a->leads());
@@ -105,7 +105,7 @@ TEST_F(LeaseTest, ALeaseThatAnotherTookIsLost) {
   api_.Merge(kLease, {{"spec", {{"holderIdentity", "thief"}}}});
   Run(4s);
   EXPECT_FALSE(a->leads());
-  EXPECT_THAT(why_, testing::HasSubstr("thief"));
+  EXPECT_THAT(why_, ::testing::HasSubstr("thief"));
   EXPECT_EQ(Spec()["holderIdentity"], "thief");
 }
 

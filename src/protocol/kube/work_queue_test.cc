@@ -11,10 +11,10 @@
 namespace penstock::protocol::kube {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 using namespace std::chrono_literals;
 
-class WorkQueueTest : public testing::Test {
+class WorkQueueTest : public ::testing::Test {
  protected:
   void Make(WorkQueue::Options options) {
     queue_ = std::make_unique<WorkQueue>(

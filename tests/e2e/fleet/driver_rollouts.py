@@ -82,7 +82,17 @@ class Rollout:
         self.apply("blue", OLD, "blue", upgradePolicy=ONE_BY_ONE | {"maxParallelUpgrades": 2})
         self.operator.apply(SIMULATED, cluster_policy(driver={"useNvidiaDriverCRD": True}))
         self.wait_done(n2=f"container {OLD}", n3=f"container {OLD}", n4=f"container {NEW}")
+        wait_for(self.settled, 240, "the drivers' pods to be those of the objects", self.told)
         self.apply("blue", OLD, "blue")  # from now on one node after the other
+
+    def settled(self) -> bool:
+        """Whether the operator has acted on the objects as they are, and the drivers' pods are of the newest template and ready: what wait_done() asks for may be
+        true of the pods of before, whose template differs in something else."""
+        if any(self.operator.state("nvidiadrivers", name) != "ready" for name in ("blue", "green")):
+            return False
+        sets = self.fleet.get("daemonsets", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=nvidia-driver")["items"]
+        return bool(sets) and all(one["metadata"]["generation"] == one["status"].get("observedGeneration") and one["status"]["desiredNumberScheduled"] == one["status"].get(
+            "updatedNumberScheduled", 0) == one["status"].get("numberReady", 0) for one in sets)
 
     def versions(self) -> dict[str, str]:
         """What the agents found."""

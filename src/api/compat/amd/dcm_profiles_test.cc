@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-DcmProfiles Translated(const std::string& profiles, const std::string& more = "") {
+DcmProfiles ProfilesOf(const std::string& profiles, const std::string& more = "") {
   auto read = TranslateDcmProfiles("{\"gpu-config-profiles\": {" + profiles + "}" + more + "}",
                                    "config.json");
   EXPECT_TRUE(read.ok()) << read.error().message();
@@ -32,13 +32,13 @@ std::string Profile(const std::string& name, const std::string& rules,
 }
 
 std::string WrongOf(const std::string& profile) {
-  const DcmProfiles read = Translated(profile);
+  const DcmProfiles read = ProfilesOf(profile);
   EXPECT_THAT(read.layouts.layouts, IsEmpty());
   return read.wrong.empty() ? "" : read.wrong.begin()->second.text;
 }
 
 TEST(DcmProfiles, TakesGpusInOrderAndLeavesOutThoseSkipped) {
-  const DcmProfiles read = Translated(
+  const DcmProfiles read = ProfilesOf(
       Profile("default", One("CPX", "NPS1", "2") + "," + One("SPX", "NPS1", "4"), "3, 6"));
   ASSERT_EQ(read.layouts.layouts.size(), 1u);
   const Layout& layout = read.layouts.layouts.front();
@@ -52,7 +52,7 @@ TEST(DcmProfiles, TakesGpusInOrderAndLeavesOutThoseSkipped) {
 }
 
 TEST(DcmProfiles, AWrongProfileSpoilsNoOther) {
-  const DcmProfiles read = Translated(Profile("bad", One("invalid", "NPS1", "8")) + ", " +
+  const DcmProfiles read = ProfilesOf(Profile("bad", One("invalid", "NPS1", "8")) + ", " +
                                       Profile("good", One("CPX", "NPS4", "8")));
   EXPECT_THAT(read.layouts.names(), ElementsAre("good"));
   EXPECT_TRUE(read.wrong.at("bad").compute_mode);
@@ -64,7 +64,7 @@ TEST(DcmProfiles, AWrongProfileSpoilsNoOther) {
 }
 
 TEST(DcmProfiles, SaysWhatIsWrongWithEachProfileOfDcmsExample) {
-  EXPECT_EQ(Translated(Profile("invalidgpucount",
+  EXPECT_EQ(ProfilesOf(Profile("invalidgpucount",
                                One("CPX", "NPS1", "2") + "," + One("SPX", "NPS1", "4"), "3, 4, 7"))
                 .layouts.layouts.front()
                 .total_by,
@@ -78,7 +78,7 @@ TEST(DcmProfiles, SaysWhatIsWrongWithEachProfileOfDcmsExample) {
   EXPECT_THAT(WrongOf(Profile("invalidmissingfields",
                               R"({"computePartition": "CPX", "memoryPartition": "NPS1"})", "3, 4")),
               HasSubstr("profiles[0].numGPUsAssigned"));
-  EXPECT_EQ(Translated(Profile("highgpucount_mostly_invalid", One("CPX", "NPS4", "3543")))
+  EXPECT_EQ(ProfilesOf(Profile("highgpucount_mostly_invalid", One("CPX", "NPS4", "3543")))
                 .layouts.layouts.front()
                 .total,
             3543);
@@ -109,7 +109,7 @@ TEST(DcmProfiles, RefusesAFileThatIsNone) {
 }
 
 TEST(DcmProfiles, NamesTheServicesThatAreStoppedWithOrWithoutTheirSuffix) {
-  const DcmProfiles read = Translated(
+  const DcmProfiles read = ProfilesOf(
       Profile("p", One("CPX", "NPS1", "8")),
       R"(, "gpuClientSystemdServices": {"names": ["amd-metrics-exporter", "gpuagent.service"]})");
   EXPECT_THAT(read.services, ElementsAre("amd-metrics-exporter.service", "gpuagent.service"));
@@ -118,7 +118,7 @@ TEST(DcmProfiles, NamesTheServicesThatAreStoppedWithOrWithoutTheirSuffix) {
 
 TEST(DcmProfiles, RemarksOnWhatHasNoEffect) {
   const DcmProfiles read =
-      Translated(Profile("p", One("CPX", "NPS1", "8")),
+      ProfilesOf(Profile("p", One("CPX", "NPS1", "8")),
                  R"(, "gpuClientSystemdServices": {"names": ["../x", 3, "x"]}, "y": 1)");
   EXPECT_THAT(read.services, ElementsAre("x.service"));
   EXPECT_THAT(read.remarks,

@@ -40,7 +40,7 @@ std::string PolicyWith(const std::string& spec) {
                     spec);
 }
 
-PolicyTranslation Translated(const std::string& spec) {
+PolicyTranslation TranslatedPolicy(const std::string& spec) {
   const auto translation = TranslateClusterPolicy(PolicyWith(spec));
   EXPECT_TRUE(translation.ok()) << translation.error().message();
   return translation.ok() ? *translation : PolicyTranslation{};
@@ -107,7 +107,7 @@ std::vector<std::string> AnsweredFields(const PolicyTranslation& translation) {
 constexpr char kNoDriver[] = "  driver: {enabled: false}\n";
 
 TEST(ClusterPolicy, TakesTheProgramsDefaultsForWhatIsNotSet) {
-  const PolicyTranslation none = Translated("  driver: {enabled: false}");
+  const PolicyTranslation none = TranslatedPolicy("  driver: {enabled: false}");
   EXPECT_THAT(none.answers, IsEmpty());
   EXPECT_EQ(none.spec.node.kubelet_allocator, Switch::kOn);
   EXPECT_EQ(none.spec.node.local_allocator, Switch::kOff);
@@ -125,7 +125,7 @@ TEST(ClusterPolicy, TakesTheProgramsDefaultsForWhatIsNotSet) {
 }
 
 TEST(ClusterPolicy, SwitchesEachServiceOff) {
-  const PenstockSpec spec = Translated(std::string(kNoDriver) + R"(
+  const PenstockSpec spec = TranslatedPolicy(std::string(kNoDriver) + R"(
   devicePlugin: {enabled: false}
   gfd: {enabled: false}
   toolkit: {enabled: false, installDir: /opt/nvidia}
@@ -144,7 +144,7 @@ TEST(ClusterPolicy, SwitchesEachServiceOff) {
 }
 
 TEST(ClusterPolicy, PassesWhatThePodsHaveInCommonToTheAgents) {
-  const PenstockSpec spec = Translated(std::string(kNoDriver) + R"(
+  const PenstockSpec spec = TranslatedPolicy(std::string(kNoDriver) + R"(
   operator: {runtimeClass: gpu, labels: {a: "1", b: "1"}, annotations: {x: y}}
   daemonsets:
     labels: {b: "2"}
@@ -177,7 +177,7 @@ TEST(ClusterPolicy, PassesWhatThePodsHaveInCommonToTheAgents) {
 }
 
 TEST(ClusterPolicy, GivesTheSettingsOfTheProgramsTheirEffect) {
-  const PolicyTranslation translation = Translated(std::string(kNoDriver) + R"(
+  const PolicyTranslation translation = TranslatedPolicy(std::string(kNoDriver) + R"(
   mig: {strategy: single}
   devicePlugin:
     config: {name: plugin, default: a}
@@ -240,7 +240,7 @@ TEST(ClusterPolicy, GivesTheSettingsOfTheProgramsTheirEffect) {
 // As NVIDIA's operator: the variable of the exporter is set to the directory.
 TEST(ClusterPolicy, HasTheDirectoryOfJobsWhereItIsEnabled) {
   const auto directory = [](const std::string& exporter) {
-    const PolicyTranslation translation = Translated("  dcgmExporter: {" + exporter + "}\n");
+    const PolicyTranslation translation = TranslatedPolicy("  dcgmExporter: {" + exporter + "}\n");
     EXPECT_THAT(translation.answers, IsEmpty()) << exporter;
     return translation.spec.node.telemetry.job_directory;
   };
@@ -265,7 +265,7 @@ TEST(ClusterPolicy, RefusesADirectoryOfJobsThatCannotBeMounted) {
 }
 
 TEST(ClusterPolicy, AnswersWhatIsNotServedOnlyWhereItIsEnabled) {
-  EXPECT_THAT(Translated(R"(
+  EXPECT_THAT(TranslatedPolicy(R"(
   gds: {enabled: false, image: nvidia-fs, version: "1"}
   gdrcopy: {enabled: false, image: gdrdrv}
   vgpuManager: {enabled: true, image: vgpu-manager}
@@ -278,7 +278,7 @@ TEST(ClusterPolicy, AnswersWhatIsNotServedOnlyWhereItIsEnabled) {
                   .answers,
               IsEmpty());
   EXPECT_THAT(
-      AnsweredFields(Translated(R"(
+      AnsweredFields(TranslatedPolicy(R"(
   gds: {enabled: true}
   gdrcopy: {enabled: true}
   driver: {enabled: true, rdma: {enabled: true}}
@@ -302,8 +302,8 @@ TEST(ClusterPolicy, AnswersWhatIsNotServedOnlyWhereItIsEnabled) {
 TEST(ClusterPolicy, AnswersEachVariableThatMakesTheHandlerTheDefault) {
   for (const std::string engine : {"CONTAINERD", "CRIO", "DOCKER", "NVIDIA_RUNTIME"}) {
     const auto with = [&](const std::string& value) {
-      return Translated("  toolkit: {env: [{name: " + engine + "_SET_AS_DEFAULT, value: \"" +
-                        value + "\"}]}\n");
+      return TranslatedPolicy("  toolkit: {env: [{name: " + engine + "_SET_AS_DEFAULT, value: \"" +
+                              value + "\"}]}\n");
     };
     const PolicyTranslation translated = with("true");
     ASSERT_EQ(translated.answers.size(), 1u) << engine;
@@ -329,8 +329,8 @@ TEST(ClusterPolicy, AnswersWhatTheRuntimeIsAskedForOnlyWhereItDoesSomethingElse)
   };
   for (const auto& one : cases) {
     const auto with = [&](const std::string& value) {
-      return Translated("  toolkit: {env: [{name: " + std::string(one.name) + ", value: \"" +
-                        value + "\"}]}\n");
+      return TranslatedPolicy("  toolkit: {env: [{name: " + std::string(one.name) + ", value: \"" +
+                              value + "\"}]}\n");
     };
     if (one.usual != nullptr) { EXPECT_THAT(with(one.usual).answers, IsEmpty()) << one.name; }
     const PolicyTranslation translated = with(one.other);
@@ -343,7 +343,7 @@ TEST(ClusterPolicy, AnswersWhatTheRuntimeIsAskedForOnlyWhereItDoesSomethingElse)
 
 TEST(ClusterPolicy, NamesTheServicesOfTheHostThatAreStoppedUnlessAVariableSaysOtherwise) {
   const auto named = [](const std::string& more) {
-    return Translated("  migManager: {gpuClientsConfig: {name: clients}" + more + "}\n");
+    return TranslatedPolicy("  migManager: {gpuClientsConfig: {name: clients}" + more + "}\n");
   };
   const auto variable = [](const std::string& value) {
     return ", env: [{name: WITH_SHUTDOWN_HOST_GPU_CLIENTS, value: \"" + value + "\"}]";
@@ -362,16 +362,16 @@ TEST(ClusterPolicy, NamesTheServicesOfTheHostThatAreStoppedUnlessAVariableSaysOt
 }
 
 TEST(ClusterPolicy, HasTheFilesOfTheValidatorAndOnRequestItsMetrics) {
-  const ValidationConfig usual = Translated("  gfd: {}\n").spec.node.validation;
+  const ValidationConfig usual = TranslatedPolicy("  gfd: {}\n").spec.node.validation;
   EXPECT_EQ(usual.directory, "/run/nvidia/validations");
   EXPECT_FALSE(usual.exporter_names);
-  EXPECT_TRUE(
-      Translated("  nodeStatusExporter: {enabled: true}\n").spec.node.validation.exporter_names);
+  EXPECT_TRUE(TranslatedPolicy("  nodeStatusExporter: {enabled: true}\n")
+                  .spec.node.validation.exporter_names);
 }
 
 TEST(ClusterPolicy, HasTheServiceOfTheNodeStatusExporterOnRequest) {
-  EXPECT_EQ(Translated("  gfd: {}\n").spec.services.size(), 1u);
-  const PenstockSpec spec = Translated("  nodeStatusExporter: {enabled: true}\n").spec;
+  EXPECT_EQ(TranslatedPolicy("  gfd: {}\n").spec.services.size(), 1u);
+  const PenstockSpec spec = TranslatedPolicy("  nodeStatusExporter: {enabled: true}\n").spec;
   ASSERT_EQ(spec.services.size(), 2u);
   const MetricsService& service = spec.services[1];
   EXPECT_EQ(service.name, "nvidia-node-status-exporter");
@@ -381,21 +381,23 @@ TEST(ClusterPolicy, HasTheServiceOfTheNodeStatusExporterOnRequest) {
   EXPECT_THAT(service.metric_relabelings.text, HasSubstr(R"("regex":"gpu_operator_.*")"));
   EXPECT_THAT(service.annotations, IsEmpty()) << "the page would be scraped twice";
   const PenstockSpec alone =
-      Translated("  dcgmExporter: {enabled: false}\n  nodeStatusExporter: {enabled: true}\n").spec;
+      TranslatedPolicy("  dcgmExporter: {enabled: false}\n  nodeStatusExporter: {enabled: true}\n")
+          .spec;
   ASSERT_EQ(alone.services.size(), 1u);
   EXPECT_THAT(alone.services[0].annotations, ElementsAre(Pair("prometheus.io/scrape", "true")));
 }
 
 TEST(ClusterPolicy, MarksNodesWhoseDriverIsUpgradedByItself) {
-  EXPECT_THAT(Translated("  driver: {upgradePolicy: {autoUpgrade: true}}\n").spec.marks.annotations,
-              ElementsAre(Pair("nvidia.com/gpu-driver-upgrade-enabled", "true")));
-  EXPECT_THAT(Translated("  driver: {enabled: false, upgradePolicy: {autoUpgrade: true}}\n")
+  EXPECT_THAT(
+      TranslatedPolicy("  driver: {upgradePolicy: {autoUpgrade: true}}\n").spec.marks.annotations,
+      ElementsAre(Pair("nvidia.com/gpu-driver-upgrade-enabled", "true")));
+  EXPECT_THAT(TranslatedPolicy("  driver: {enabled: false, upgradePolicy: {autoUpgrade: true}}\n")
                   .spec.marks.annotations,
               IsEmpty());
 }
 
 TEST(ClusterPolicy, NamesAllImagesInOneAnswer) {
-  const PolicyTranslation translation = Translated(R"(
+  const PolicyTranslation translation = TranslatedPolicy(R"(
   driver: {enabled: false}
   toolkit: {repository: nvcr.io/nvidia/k8s, image: container-toolkit, version: v1.20.0,
             imagePullPolicy: IfNotPresent, resources: {limits: {memory: 1Gi}}, hostNetwork: true}
@@ -411,7 +413,7 @@ TEST(ClusterPolicy, NamesAllImagesInOneAnswer) {
 }
 
 TEST(ClusterPolicy, AnswersUnknownFieldsAndOtherNames) {
-  const PolicyTranslation translation = Translated(R"(
+  const PolicyTranslation translation = TranslatedPolicy(R"(
   driver: {enabled: false, upgradePolicy: {gpuPodDeletion: {force: true}}}
   gpuFeatureDiscovery: {enabled: false}
   devicePlugin: {enabeld: false}
@@ -425,8 +427,8 @@ TEST(ClusterPolicy, AnswersUnknownFieldsAndOtherNames) {
               HasSubstr("did you mean \"enabled\"?"));
   EXPECT_EQ(AnswerTo(translation, "spec.future")->fate, FieldFate::kUnknown);
   EXPECT_THAT(
-      AnswerTo(Translated("  gfd: {enabled: true}\n  gpuFeatureDiscovery: {enabled: false}\n"
-                          "  driver: {enabled: false}\n"),
+      AnswerTo(TranslatedPolicy("  gfd: {enabled: true}\n  gpuFeatureDiscovery: {enabled: false}\n"
+                                "  driver: {enabled: false}\n"),
                "spec.gpuFeatureDiscovery")
           ->text,
       HasSubstr("is set too and applies"));
@@ -436,7 +438,7 @@ TEST(ClusterPolicy, BoundsItsAnswersToUnknownFields) {
   std::string spec = kNoDriver;
   for (int i = 0; i < 500; ++i)
     spec += "  field" + std::to_string(i) + std::string(300, 'x') + ": 1\n";
-  const PolicyTranslation translation = Translated(spec);
+  const PolicyTranslation translation = TranslatedPolicy(spec);
   EXPECT_EQ(translation.answers.size(), 20u);
   EXPECT_THAT(translation.answers.back().text, HasSubstr("480 more such fields"));
   EXPECT_LT(GoldenOf(translation).size(), 20'000u);

@@ -32,7 +32,7 @@ std::vector<MetricRow> RowsOf(std::string_view text) {
   return counters.ok() ? counters->rows : std::vector<MetricRow>();
 }
 
-std::string ErrorOf(std::string_view text) {
+std::string CountersError(std::string_view text) {
   const auto counters = Parse(text);
   return counters.ok() ? "" : counters.error().message();
 }
@@ -105,14 +105,14 @@ TEST(CounterSelection, SayInWhichLineWhatIsWrongAndWhatToDo) {
       {"\xff\xfe\x44\x00", "is not UTF-8"},
   }};
   for (const auto& [text, wanted] : cases) {
-    EXPECT_THAT(ErrorOf(text), HasSubstr(wanted)) << text;
-    EXPECT_THAT(ErrorOf(text), StartsWith("c.csv:")) << text;
+    EXPECT_THAT(CountersError(text), HasSubstr(wanted)) << text;
+    EXPECT_THAT(CountersError(text), StartsWith("c.csv:")) << text;
   }
 }
 
 TEST(CounterSelection, ReportAllThatIsWrongAtOnce) {
-  EXPECT_EQ(ErrorOf("DCGM_FI_DEV_GPU_TMEP, gague, x\nDCGM_FI_DEV_GPU_TEMP, gauge, "
-                    "x\nDCGM_FI_DEV_FB_USED, gauge\n"),
+  EXPECT_EQ(CountersError("DCGM_FI_DEV_GPU_TMEP, gague, x\nDCGM_FI_DEV_GPU_TEMP, gauge, "
+                          "x\nDCGM_FI_DEV_FB_USED, gauge\n"),
             "c.csv:1: type \"gague\" is none of gauge, counter, label; did you mean "
             "\"gauge\"?\nc.csv:1: there is no field \"DCGM_FI_DEV_GPU_TMEP\"; did you mean "
             "\"DCGM_FI_DEV_GPU_TEMP\"?\nc.csv:3: has 2 fields; a row has three: FIELD, type, help");
@@ -164,13 +164,13 @@ TEST(CounterSelection, AByteOrderMarkIsPassedOver) {
 }
 
 TEST(CounterSelection, AHugeOrHopelessFileIsRefusedInAFewLines) {
-  EXPECT_THAT(ErrorOf(std::string(kLongestCounters + 1, '#')),
+  EXPECT_THAT(CountersError(std::string(kLongestCounters + 1, '#')),
               HasSubstr("c.csv: is longer than 1 MiB; is it the right file?"));
-  EXPECT_THAT(ErrorOf("DCGM_FI_DEV_GPU_TEMP, gauge, " + std::string(5000, 'x')),
+  EXPECT_THAT(CountersError("DCGM_FI_DEV_GPU_TEMP, gauge, " + std::string(5000, 'x')),
               HasSubstr("the help is longer than 4096 bytes"));
   std::string hopeless;
   for (int i = 0; i < 50'000; ++i) hopeless += "%PDF-1.4 x\n";
-  const std::string error = ErrorOf(hopeless);
+  const std::string error = CountersError(hopeless);
   EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 20);
   EXPECT_THAT(error, HasSubstr("... and more; only the first 20 are shown"));
 }

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-base::Result<Translation> Read(const std::string& text, const NodeConfig& base = {}) {
+base::Result<Translation> ReadLeniently(const std::string& text, const NodeConfig& base = {}) {
   return TranslateDevicePlugin(text, "config.yaml", {}, base, base::ReadingMode::kLenient);
 }
 
@@ -24,7 +24,7 @@ std::string StrictErrorOf(const std::string& text) {
   return translation.ok() ? "" : translation.error().message();
 }
 
-SharingRule Sliced(int replicas) {
+SharingRule SlicedRule(int replicas) {
   return {
       .resource = "nvidia.com/gpu", .strategy = ShareStrategy::kTimeSlicing, .replicas = replicas};
 }
@@ -41,9 +41,9 @@ class LenientDevicePluginConfig : public testing::TestWithParam<Shape> {};
 TEST_P(LenientDevicePluginConfig, SharesAsThePluginDoesAndSaysWhatWasPassedOver) {
   const Shape& shape = GetParam();
   EXPECT_THAT(StrictErrorOf(shape.text), HasSubstr("config.yaml:"));
-  const auto translation = Read(shape.text);
+  const auto translation = ReadLeniently(shape.text);
   ASSERT_TRUE(translation.ok()) << translation.error().message();
-  EXPECT_THAT(translation->config.sharing.rules, ElementsAre(Sliced(4)));
+  EXPECT_THAT(translation->config.sharing.rules, ElementsAre(SlicedRule(4)));
   ASSERT_EQ(translation->remarks.size(), shape.remarks.size())
       << testing::PrintToString(translation->remarks);
   for (std::size_t i = 0; i < shape.remarks.size(); ++i)
@@ -118,7 +118,7 @@ TEST(LenientDevicePluginConfig, WhatCannotBeHonouredIsRefusedAllTheSame) {
            {"Flags: {Plugin: {DeviceIDStrategy: serial}}\n",
             "flags.plugin.deviceIDStrategy: \"serial\" is none of uuid, index"},
            {"flags: &f {migStrategy: *f}\n", "an alias refers to a value that contains it"}}) {
-    const auto translation = Read(text);
+    const auto translation = ReadLeniently(text);
     ASSERT_FALSE(translation.ok()) << text;
     EXPECT_THAT(translation.error().message(), HasSubstr(why)) << text;
   }
@@ -132,13 +132,14 @@ TEST(LenientDevicePluginConfig, ASmallTextWhoseAliasesMakeALargeDocumentIsRefuse
     for (int j = 1; j < 10; ++j) laughs += ", " + before;
     laughs += "]\n";
   }
-  EXPECT_THAT(Read(laughs).error().message(), HasSubstr("more than 100000 keys and values"));
+  EXPECT_THAT(ReadLeniently(laughs).error().message(),
+              HasSubstr("more than 100000 keys and values"));
 
   std::string tower = "a0: &a0 [x]\n";  // each alias one level deeper
   for (int i = 1; i < 100'000; ++i)
     tower += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [*a" + std::to_string(i - 1) +
              "]\n";
-  EXPECT_THAT(Read(tower).error().message(), HasSubstr("nested too deeply"));
+  EXPECT_THAT(ReadLeniently(tower).error().message(), HasSubstr("nested too deeply"));
 }
 
 TEST(LenientDevicePluginConfig, WhatThePluginReadsAndIgnoresCountsUnlessItIsSaidOtherwise) {
@@ -149,20 +150,20 @@ sharing:
     resources:
     - {name: gpu, rename: shared, devices: [0, 1], replicas: 4}
 )";
-  const auto extended = Read(text);
+  const auto extended = ReadLeniently(text);
   ASSERT_TRUE(extended.ok()) << extended.error().message();
   EXPECT_THAT(extended->config.resources, ElementsAre(ResourceRule{"*A100*", "nvidia.com/a100"}));
-  SharingRule named = Sliced(4);
+  SharingRule named = SlicedRule(4);
   named.rename = "nvidia.com/shared";
   named.devices = {"0", "1"};
   EXPECT_THAT(extended->config.sharing.rules, ElementsAre(named));
 
   NodeConfig as_nvidia;
   as_nvidia.plugin_files = PluginFiles::kAsNvidia;
-  const auto theirs = Read(text, as_nvidia);
+  const auto theirs = ReadLeniently(text, as_nvidia);
   ASSERT_TRUE(theirs.ok()) << theirs.error().message();
   EXPECT_THAT(theirs->config.resources, IsEmpty());
-  EXPECT_THAT(theirs->config.sharing.rules, ElementsAre(Sliced(4)));
+  EXPECT_THAT(theirs->config.sharing.rules, ElementsAre(SlicedRule(4)));
   EXPECT_THAT(theirs->not_yet, IsEmpty());
   const auto ignored = [](const std::string& key) {
     return StartsWith(key + ": is ignored, as by NVIDIA's plugin");
@@ -171,7 +172,7 @@ sharing:
                                            ignored("sharing.timeSlicing.resources[0].rename"),
                                            ignored("sharing.timeSlicing.resources[0].devices")));
   // There, renameByDefault takes precedence over an entry's name.
-  const auto renamed = Read(
+  const auto renamed = ReadLeniently(
       "sharing: {mps: {renameByDefault: true, resources: [{name: gpu, rename: x, replicas: 2}]}}\n",
       as_nvidia);
   ASSERT_TRUE(renamed.ok());

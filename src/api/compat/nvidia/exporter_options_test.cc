@@ -15,8 +15,9 @@ using ::testing::IsEmpty;
 using namespace std::chrono_literals;
 
 /// Translates these as flags, in this order.
-base::Result<Translation> Translated(const std::vector<std::pair<std::string, std::string>>& flags,
-                                     const std::string& text = "", const NodeConfig& base = {}) {
+base::Result<Translation> TranslatedOptions(
+    const std::vector<std::pair<std::string, std::string>>& flags, const std::string& text = "",
+    const NodeConfig& base = {}) {
   std::vector<Given> given;
   for (const auto& [flag, value] : flags) given.push_back({flag, value, flag});
   return TranslateExporter(text, "exporter.yaml", given, base);
@@ -24,14 +25,14 @@ base::Result<Translation> Translated(const std::vector<std::pair<std::string, st
 
 Translation Well(const std::vector<std::pair<std::string, std::string>>& flags,
                  const std::string& text = "", const NodeConfig& base = {}) {
-  auto translation = Translated(flags, text, base);
+  auto translation = TranslatedOptions(flags, text, base);
   EXPECT_TRUE(translation.ok()) << (translation.ok() ? "" : translation.error().message());
   return translation.ok() ? *std::move(translation) : Translation{};
 }
 
-std::string ErrorOf(const std::vector<std::pair<std::string, std::string>>& flags,
-                    const std::string& text = "") {
-  const auto translation = Translated(flags, text);
+std::string OptionsError(const std::vector<std::pair<std::string, std::string>>& flags,
+                         const std::string& text = "") {
+  const auto translation = TranslatedOptions(flags, text);
   return translation.ok() ? "" : translation.error().message();
 }
 
@@ -107,8 +108,8 @@ TEST(ExporterOptions, PodLabelsNeedTheirSwitch) {
   EXPECT_THAT(
       Well({{"--kubernetes-enable-pod-labels", "false"}}, "", base).config.telemetry.holder_labels,
       IsEmpty());
-  EXPECT_THAT(ErrorOf({{"--kubernetes-enable-pod-labels", "true"},
-                       {"--kubernetes-pod-label-allowlist-regex", "^[a-z]+$"}}),
+  EXPECT_THAT(OptionsError({{"--kubernetes-enable-pod-labels", "true"},
+                            {"--kubernetes-pod-label-allowlist-regex", "^[a-z]+$"}}),
               HasSubstr("--kubernetes-pod-label-allowlist-regex: \"^[a-z]+$\" has a character "
                         "class, \"[...]\", which a glob cannot express"));
 }
@@ -143,10 +144,10 @@ TEST(ExporterOptions, SayAllThatIsWrongByTheirNames) {
   }};
   std::vector<std::pair<std::string, std::string>> two;
   for (const auto& [flag, value, wanted] : cases) {
-    EXPECT_THAT(ErrorOf({{flag, value}}), HasSubstr(wanted)) << flag << " " << value;
+    EXPECT_THAT(OptionsError({{flag, value}}), HasSubstr(wanted)) << flag << " " << value;
     if (two.size() < 2 && (two.empty() || two[0].first != flag)) two.emplace_back(flag, value);
   }
-  const std::string both = ErrorOf(two);
+  const std::string both = OptionsError(two);
   for (const auto& [flag, value] : two) EXPECT_THAT(both, HasSubstr(flag + ": "));
 }
 
@@ -206,7 +207,8 @@ TEST(ExporterOptions, EveryOneTakesWhatItMeansOrSaysWhyNot) {
     EXPECT_FALSE(option.environment.empty()) << option.flags.front();
     EXPECT_TRUE(names.insert(option.environment).second) << option.environment;
     for (const std::string_view flag : option.flags) EXPECT_TRUE(names.insert(flag).second) << flag;
-    EXPECT_TRUE(!option.on_off || Translated({{std::string(option.flags.front()), "true"}}).ok())
+    EXPECT_TRUE(!option.on_off ||
+                TranslatedOptions({{std::string(option.flags.front()), "true"}}).ok())
         << option.flags.front();
   }
   EXPECT_EQ(ExporterOptions().size(), 47u);
@@ -299,7 +301,7 @@ TEST(ExporterConfig, ItsSourceOfMetricsGivesWayToAFlags) {
 }
 
 TEST(ExporterConfig, IsReadStrictly) {
-  const std::string error = ErrorOf({}, R"(version: 1
+  const std::string error = OptionsError({}, R"(version: 1
 metric: {}
 metrics: {file: /x, fields: [{name: A, prometheusType: gague}, {prometheusType: gauge, hlp: x}]}
 collection: {interval: 1ms}
@@ -312,9 +314,10 @@ collections: []
         "metrics.fields[1].name is missing", "unknown key \"metrics.fields[1].hlp\"",
         "collection.interval: is 1ms, outside of 100ms to 1h", "unknown key \"collections\""})
     EXPECT_THAT(error, HasSubstr(wanted));
-  EXPECT_THAT(ErrorOf({}, "version: 3\n"), HasSubstr("version: is 3, outside of 1 to 2"));
-  EXPECT_THAT(ErrorOf({}, "metrics: {fields: []}\n"), HasSubstr("version is missing"));
-  EXPECT_THAT(ErrorOf({}, "version: 2\ncollection: {}\n"), HasSubstr("unknown key \"collection\""));
+  EXPECT_THAT(OptionsError({}, "version: 3\n"), HasSubstr("version: is 3, outside of 1 to 2"));
+  EXPECT_THAT(OptionsError({}, "metrics: {fields: []}\n"), HasSubstr("version is missing"));
+  EXPECT_THAT(OptionsError({}, "version: 2\ncollection: {}\n"),
+              HasSubstr("unknown key \"collection\""));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ constexpr char kFile[] =
     R"({"ProfileID":0,"Placement":{"Start":0,"Size":1},"ComputeInstances":null}]},)"
     R"({"UUID":"GPU-b","MigMode":0,"GpuInstances":null}]}})";
 
-std::string ProblemsOf(const std::string& text) {
+std::string CheckpointProblems(const std::string& text) {
   const auto read = ReadMigCheckpoint(text, "f");
   return read.ok() ? "" : read.error().message();
 }
@@ -51,12 +51,12 @@ TEST(MigCheckpoint, HasThePlacesOfComputeInstances) {
   EXPECT_EQ(WriteMigCheckpoint(*checkpoint), placed);
   for (const char* wrong : {R"({"Start":65,"Size":1})", R"({"Start":0,"Size":0})", R"({"Start":0})",
                             R"({"Start":0,"Size":1,"End":2})", "7"})
-    EXPECT_THAT(
-        ProblemsOf(Gpus(R"({"UUID": "GPU-a", "MigMode": 1, "GpuInstances": [{"ProfileID": 0, )"
-                        R"("Placement": {"Start": 0, "Size": 1}, "ComputeInstances": [)"
-                        R"({"ProfileID": 0, "EngProfileID": 0, "Placement": )" +
-                        std::string(wrong) + "}]}]}")),
-        HasSubstr("ComputeInstances[0].Placement"))
+    EXPECT_THAT(CheckpointProblems(
+                    Gpus(R"({"UUID": "GPU-a", "MigMode": 1, "GpuInstances": [{"ProfileID": 0, )"
+                         R"("Placement": {"Start": 0, "Size": 1}, "ComputeInstances": [)"
+                         R"({"ProfileID": 0, "EngProfileID": 0, "Placement": )" +
+                         std::string(wrong) + "}]}]}")),
+                HasSubstr("ComputeInstances[0].Placement"))
         << wrong;
 }
 
@@ -71,12 +71,12 @@ TEST(MigCheckpoint, ReadsTheKeysOfOlderVersions) {
   std::string older = kFile;
   for (std::size_t at = 0; (at = older.find("ProfileID", at)) != std::string::npos;)
     older.replace(at, 9, "ProfileId");
-  ASSERT_TRUE(ReadMigCheckpoint(older, "f").ok()) << ProblemsOf(older);
+  ASSERT_TRUE(ReadMigCheckpoint(older, "f").ok()) << CheckpointProblems(older);
   EXPECT_EQ(*ReadMigCheckpoint(older, "f"), *ReadMigCheckpoint(kFile, "f"));
 }
 
 TEST(MigCheckpoint, ReportsAllProblems) {
-  const std::string problems = ProblemsOf(Gpus(
+  const std::string problems = CheckpointProblems(Gpus(
       R"({"UUID": "GPU-a", "MigMode": 2, "GpuInstances": [{"ProfileID": -1, "Placement": {"Start": 0, "Size": 0}, "ComputeInstances": [7]}]},
 {"UUID": "GPU-a", "MigMode": 0, "GpuInstances": [{"ProfileID": 0, "Placement": {"Start": 0, "Size": 1, "End": 2}}], "Extra": 1}, 3)"));
   for (const char* problem :
@@ -89,11 +89,12 @@ TEST(MigCheckpoint, ReportsAllProblems) {
 }
 
 TEST(MigCheckpoint, RefusesWhatIsNone) {
-  EXPECT_THAT(ProblemsOf(""), HasSubstr("f:1:0: syntax error"));
-  EXPECT_THAT(ProblemsOf("[]"), HasSubstr("f: is no checkpoint of mig-parted"));
-  EXPECT_THAT(ProblemsOf("version: v1"), HasSubstr("f:1:"));
-  EXPECT_THAT(ProblemsOf("{}"), HasSubstr("MigState"));
-  EXPECT_THAT(ProblemsOf(R"({"Version": "v2", "MigState": {}})"), HasSubstr("reads \"v1\""));
+  EXPECT_THAT(CheckpointProblems(""), HasSubstr("f:1:0: syntax error"));
+  EXPECT_THAT(CheckpointProblems("[]"), HasSubstr("f: is no checkpoint of mig-parted"));
+  EXPECT_THAT(CheckpointProblems("version: v1"), HasSubstr("f:1:"));
+  EXPECT_THAT(CheckpointProblems("{}"), HasSubstr("MigState"));
+  EXPECT_THAT(CheckpointProblems(R"({"Version": "v2", "MigState": {}})"),
+              HasSubstr("reads \"v1\""));
 }
 
 TEST(MigCheckpoint, KnowsTheSlicesOfComputeProfiles) {

@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string ProblemsOf(const std::string& text) {
+std::string HooksProblems(const std::string& text) {
   const auto read = ReadMigHooks(text, "f");
   return read.ok() ? "" : read.error().message();
 }
@@ -41,7 +41,7 @@ hooks:
 }
 
 TEST(MigHooks, ReportsAllProblems) {
-  const std::string problems = ProblemsOf(R"(version: v2
+  const std::string problems = HooksProblems(R"(version: v2
 hooks:
   pre-aply-mode: []
   apply-start:
@@ -58,14 +58,14 @@ hooks:
         "hooks.apply-start[2]: is an integer"})
     EXPECT_THAT(problems, HasSubstr(problem));
   EXPECT_THAT(
-      ProblemsOf(R"({"version": "v1", "hooks": {"apply-exit": [{"command": "a\u0000b"}]}})"),
+      HooksProblems(R"({"version": "v1", "hooks": {"apply-exit": [{"command": "a\u0000b"}]}})"),
       HasSubstr("contains a NUL"));
 }
 
 TEST(MigHooks, RefusesWhatIsNone) {
-  EXPECT_THAT(ProblemsOf(""), HasSubstr("f: is no hooks file"));
-  EXPECT_THAT(ProblemsOf("- a"), HasSubstr("f: is no hooks file"));
-  EXPECT_THAT(ProblemsOf("hooks: {}"), HasSubstr("version"));
+  EXPECT_THAT(HooksProblems(""), HasSubstr("f: is no hooks file"));
+  EXPECT_THAT(HooksProblems("- a"), HasSubstr("f: is no hooks file"));
+  EXPECT_THAT(HooksProblems("hooks: {}"), HasSubstr("version"));
 }
 
 }  // namespace

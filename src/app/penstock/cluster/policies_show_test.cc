@@ -11,7 +11,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-const base::WallTime kNow = base::ParseTime("2026-11-21T04:00:00Z");
+const base::WallTime kShownAt = base::ParseTime("2026-11-21T04:00:00Z");
 constexpr char kSince[] = "2026-11-21T03:55:00Z";
 
 Json Condition(const std::string& type, const std::string& status, const std::string& reason,
@@ -51,7 +51,7 @@ PolicyToShow Policy() {
 
 TEST(ShowPolicies, HasALineForEachObject) {
   const PolicyToShow fresh{"penstock", {{"metadata", {{"name", "site"}}}}};
-  EXPECT_EQ(ShowPolicies({Policy(), fresh}, {}, kNow),
+  EXPECT_EQ(ShowPolicies({Policy(), fresh}, {}, kShownAt),
             "POLICY                        STATE     REASON          NODES      DRIVERS    SINCE  "
             "MESSAGE\n"
             "clusterpolicy/cluster-policy  notReady  DriverNotReady  1/2 ready  1/2 ready  5m     "
@@ -63,7 +63,7 @@ TEST(ShowPolicies, HasALineForEachObject) {
 TEST(ShowPolicies, NameTheNamespaceOfAnObjectThatHasOne) {
   const PolicyToShow config{"deviceconfig",
                             {{"metadata", {{"name", "default"}, {"namespace", "kube-amd-gpu"}}}}};
-  EXPECT_THAT(ShowPolicies({config}, {}, kNow),
+  EXPECT_THAT(ShowPolicies({config}, {}, kShownAt),
               AllOf(HasSubstr("deviceconfig/default (kube-amd-gpu)  unknown"),
                     HasSubstr("in its own namespace that no other operator has")));
   const Json shown = Json::parse(PoliciesToJson({config, Policy()}))["policies"];
@@ -74,7 +74,7 @@ TEST(ShowPolicies, NameTheNamespaceOfAnObjectThatHasOne) {
 TEST(ShowPolicies, ReadTheStateAndTheCountsOfAmdsKind) {
   const auto line = [](const Json& status) {
     return ShowPolicies({{"deviceconfig", {{"metadata", {{"name", "d"}}}, {"status", status}}}}, {},
-                        kNow);
+                        kShownAt);
   };
   const Json ready = Condition("Ready", "True", "OperatorReady", "all nodes");
   EXPECT_THAT(line({{"conditions", Json::array({ready})},
@@ -94,12 +94,12 @@ TEST(ShowPolicies, AnErrorIsSaidBeforeTheProgress) {
   PolicyToShow policy = Policy();
   policy.object["status"]["conditions"][1] =
       Condition("Error", "True", "ReconcileFailed", "spec.mig: bad");
-  EXPECT_THAT(ShowPolicies({policy}, {}, kNow),
+  EXPECT_THAT(ShowPolicies({policy}, {}, kShownAt),
               AllOf(HasSubstr("spec.mig: bad"), Not(HasSubstr("1 of 2 nodes"))));
 }
 
 TEST(ShowPolicy, HasConditionsNodesAndWhatDriversWaitFor) {
-  EXPECT_THAT(ShowPolicy(Policy(), {}, kNow),
+  EXPECT_THAT(ShowPolicy(Policy(), {}, kShownAt),
               AllOf(HasSubstr("FieldsServed  False   NotServed       5m     spec.vgpuManager"),
                     HasSubstr("n2    notReady  DriverMissing"), HasSubstr("it is paused"),
                     HasSubstr("pod-deletion-required  EvictionRefused  default/train: a budget")));
@@ -111,7 +111,7 @@ TEST(ShowPolicies, SurvivesObjectsOfAnotherShapeAndShowsNoControlCharacters) {
                        {"nodes", {{"total", "x"}}},
                        {"drivers", Json::array({7, {{"nodes", 1}, {"waiting", "x"}}})}};
   const std::string text =
-      ShowPolicy({"penstock", {{"metadata", {{"name", "n"}}}, {"status", status}}}, {}, kNow);
+      ShowPolicy({"penstock", {{"metadata", {{"name", "n"}}}, {"status", status}}}, {}, kShownAt);
   EXPECT_THAT(text, AllOf(HasSubstr("penstock/n"), Not(HasSubstr("\x1b"))));
 }
 

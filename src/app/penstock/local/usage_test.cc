@@ -10,10 +10,10 @@ namespace {
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
-const base::WallTime kNow = base::ParseTime("2026-11-21T12:00:00.000Z");
+const base::WallTime kAskedAt = base::ParseTime("2026-11-21T12:00:00.000Z");
 
 std::string When(const std::string& text) {
-  const auto when = ParseWhen(text, kNow);
+  const auto when = ParseWhen(text, kAskedAt);
   return when.ok() ? base::FormatTime(*when) : "";
 }
 
@@ -52,12 +52,13 @@ TEST(When, NothingElseIs) {
                            "9999-01-01",
                            "1969-12-31",
                            "2026-11-20T03:04:05.Z x"})
-    EXPECT_EQ(ParseWhen(text, kNow).error().code(), base::Code::kInvalidArgument) << text;
+    EXPECT_EQ(ParseWhen(text, kAskedAt).error().code(), base::Code::kInvalidArgument) << text;
 }
 
 api::UsageReport Report() {
-  api::UsageReport report{
-      .query = {.by = {"namespace", "label:experiment"}, .since = kNow - 24h, .until = kNow}};
+  api::UsageReport report{.query = {.by = {"namespace", "label:experiment"},
+                                    .since = kAskedAt - 24h,
+                                    .until = kAskedAt}};
   report.rows = {
       {{"", "lr=\"0,1\""},
        {.holders = 1, .device_seconds = 3600, .energy_joules = 3.6e6, .cpu_seconds = 1800}},
@@ -101,7 +102,7 @@ TEST(Usage, TheIdleAreNamed) {
                                               .device = "G0",
                                               .index = 0,
                                               .slot = "G0::1",
-                                              .since = kNow - 3h,
+                                              .since = kAskedAt - 3h,
                                               .idle_seconds = 7200,
                                               .memory_bytes = 1u << 30},
                                              {.user = "eva",
@@ -109,18 +110,18 @@ TEST(Usage, TheIdleAreNamed) {
                                               .device = "G1",
                                               .index = 1,
                                               .slot = "G1",
-                                              .since = kNow - 1h,
+                                              .since = kAskedAt - 1h,
                                               .idle_seconds = 60},
                                              {.user = "ann",
                                               .device = "MIG-1",
                                               .number = "0:1",
                                               .slot = "MIG-1",
-                                              .since = kNow - 1h,
+                                              .since = kAskedAt - 1h,
                                               .idle_seconds = 60}};
-  const std::string table = ShowIdle(idle, {}, kNow);
+  const std::string table = ShowIdle(idle, {}, kAskedAt);
   EXPECT_THAT(table, HasSubstr("0      G0::1  2h    3h    1 GiB   ml/train/main\n"));
   EXPECT_THAT(table, HasSubstr("eva: sleep?[2J\n"));
-  EXPECT_EQ(ShowIdle({}, {}, kNow), "no held devices are idle\n");
+  EXPECT_EQ(ShowIdle({}, {}, kAskedAt), "no held devices are idle\n");
   EXPECT_THAT(table, HasSubstr("0:1    MIG-1  1m    1h"));
   EXPECT_THAT(IdleCsv(idle), HasSubstr("G0,0,G0::1,ml,train,main,,,,"));
   EXPECT_THAT(IdleCsv(idle), HasSubstr("\nMIG-1,0:1,MIG-1,"));

@@ -27,7 +27,7 @@ Facts Gpu(const std::string& id, std::uint32_t minor) {
   return facts;
 }
 
-const device::Driver kDriver{
+const device::Driver kInstalled{
     "nvidia", "550.54.15", "12.4", {{"/dev/nvidiactl", 195, 255}, {"/dev/nvidia-uvm", 511, 0}}, {}};
 
 Severity Of(std::string_view kind, std::int64_t code, const std::string& text = "") {
@@ -40,7 +40,7 @@ TEST(NvidiaDialect, GivesAContainerItsDevicesInTheOrderAsked) {
   const Facts a = Gpu("GPU-a", 3), b = Gpu("GPU-b", 0);
   const std::vector<const Facts*> devices{&a, &b};
   const device::Edits edits =
-      TheDialect().ForContainer(devices, kDriver, device::DeviceNames::kIds);
+      TheDialect().ForContainer(devices, kInstalled, device::DeviceNames::kIds);
   EXPECT_THAT(edits.environment, ElementsAre(Pair("NVIDIA_VISIBLE_DEVICES", "GPU-a,GPU-b")));
   std::vector<std::string> paths;
   for (const auto& file : edits.files) {
@@ -56,21 +56,21 @@ TEST(NvidiaDialect, NamesDevicesByIndexWhereThatIsWanted) {
   const Facts a = Gpu("GPU-a", 3), b = Gpu("GPU-b", 0);
   const std::vector<const Facts*> devices{&a, &b};
   EXPECT_THAT(
-      TheDialect().ForContainer(devices, kDriver, device::DeviceNames::kIndices).environment,
+      TheDialect().ForContainer(devices, kInstalled, device::DeviceNames::kIndices).environment,
       ElementsAre(Pair("NVIDIA_VISIBLE_DEVICES", "3,0")));
 }
 
 TEST(NvidiaDialect, GivesAProcessWhatCudaReads) {
   const Facts a = Gpu("GPU-a", 3);
   const std::vector<const Facts*> devices{&a};
-  EXPECT_THAT(TheDialect().ForProcess(devices, kDriver).environment,
+  EXPECT_THAT(TheDialect().ForProcess(devices, kInstalled).environment,
               UnorderedElementsAre(Pair("CUDA_VISIBLE_DEVICES", "GPU-a"),
                                    Pair("NVIDIA_VISIBLE_DEVICES", "GPU-a"),
                                    Pair("CUDA_DEVICE_ORDER", "PCI_BUS_ID")));
 }
 
 TEST(NvidiaDialect, HidesAllDevicesFromAProcessWithNone) {
-  const device::Edits edits = TheDialect().ForProcess({}, kDriver);
+  const device::Edits edits = TheDialect().ForProcess({}, kInstalled);
   EXPECT_THAT(edits.environment, Contains(Pair("CUDA_VISIBLE_DEVICES", "-1")));
   EXPECT_THAT(edits.environment, Contains(Pair("NVIDIA_VISIBLE_DEVICES", "void")));
   EXPECT_TRUE(edits.files.empty());

@@ -31,7 +31,7 @@ SampleRequest Everything() {
   return request;
 }
 
-std::optional<double> ValueOf(const Sample& sample, std::string_view key) {
+std::optional<double> MigValue(const Sample& sample, std::string_view key) {
   for (const device::SampleValue& value : sample.values)
     if (value.quantity == FindQuantity(key)) return device::ToDouble(value.number);
   return std::nullopt;
@@ -95,15 +95,15 @@ TEST_F(SamplingMig, AnInstanceHasItsOwnMemoryAndActivity) {
   Start("dgx-h200", "3g.71gb");
   machine_->Sim({"set", "0", "process=7:1024:a:40:gi1/ci0", "process=8:2048:b:20:gi2/ci0"});
   const Sample first = Take(0);
-  EXPECT_EQ(ValueOf(first, "memory.used"), 1024.0 * 1048576);
-  EXPECT_EQ(ValueOf(first, "memory.total"), 71424.0 * 1048576);
-  EXPECT_EQ(ValueOf(first, "active.sm"), std::nullopt) << "that needs two samples";
+  EXPECT_EQ(MigValue(first, "memory.used"), 1024.0 * 1048576);
+  EXPECT_EQ(MigValue(first, "memory.total"), 71424.0 * 1048576);
+  EXPECT_EQ(MigValue(first, "active.sm"), std::nullopt) << "that needs two samples";
   EXPECT_THAT(PidsOf(first), ElementsAre(7));
   Take(1);
   Pass(milliseconds(1000));
   const Sample one = Take(0), other = Take(1);
-  EXPECT_DOUBLE_EQ(ValueOf(one, "active.sm").value_or(-1), 40);
-  EXPECT_DOUBLE_EQ(ValueOf(other, "active.sm").value_or(-1), 20);
+  EXPECT_DOUBLE_EQ(MigValue(one, "active.sm").value_or(-1), 40);
+  EXPECT_DOUBLE_EQ(MigValue(other, "active.sm").value_or(-1), 20);
   EXPECT_THAT(PidsOf(other), ElementsAre(8));
 }
 
@@ -130,7 +130,7 @@ TEST_F(SamplingMig, BeforeHopperThereIsNoActivity) {
   Take(0);
   Pass(milliseconds(1000));
   const Sample sample = Take(0);
-  EXPECT_NE(ValueOf(sample, "memory.used"), std::nullopt);
+  EXPECT_NE(MigValue(sample, "memory.used"), std::nullopt);
   EXPECT_THAT(sample.unsupported, testing::Contains(*FindQuantity("active.sm")));
 }
 
@@ -146,8 +146,8 @@ TEST_F(SamplingMig, ADeviceThatSharesItsInstanceHasNoActivityOfItsOwn) {
   take();
   Pass(milliseconds(1000));
   const Sample sample = take();
-  EXPECT_NE(ValueOf(sample, "memory.used"), std::nullopt);
-  EXPECT_EQ(ValueOf(sample, "active.sm"), std::nullopt);
+  EXPECT_NE(MigValue(sample, "memory.used"), std::nullopt);
+  EXPECT_EQ(MigValue(sample, "active.sm"), std::nullopt);
 }
 
 TEST_F(SamplingMig, AnInstanceWithoutProcessesOfItsOwnHasNone) {
@@ -166,15 +166,15 @@ TEST_F(SamplingMig, AFailedSampleOfActivityIsNoValue) {
   machine_->Sim({"fault", "0", "error", "nvmlGpmMigSampleGet", "999"});
   Pass(milliseconds(1000));
   const Sample broken = Take(0);
-  EXPECT_EQ(ValueOf(broken, "active.sm"), std::nullopt);
-  EXPECT_NE(ValueOf(broken, "memory.used"), std::nullopt);
+  EXPECT_EQ(MigValue(broken, "active.sm"), std::nullopt);
+  EXPECT_NE(MigValue(broken, "memory.used"), std::nullopt);
   machine_->Sim({"heal", "all"});
   for (int i = 0; i < 2; ++i) {
     Pass(milliseconds(1000));
     Take(0);
   }
   Pass(milliseconds(1000));
-  EXPECT_DOUBLE_EQ(ValueOf(Take(0), "active.sm").value_or(-1), 40);
+  EXPECT_DOUBLE_EQ(MigValue(Take(0), "active.sm").value_or(-1), 40);
 }
 
 TEST_F(SamplingMig, ALostGpuAndARemovedInstanceAreErrors) {
@@ -190,7 +190,7 @@ TEST_F(SamplingMig, ALostGpuAndARemovedInstanceAreErrors) {
   EXPECT_EQ(Try(instance).error().code(), base::Code::kNotFound);
   // What the removed one refused is not taken for missing in the next one.
   machine_->Smi({"mig", "-i", "0", "-cgi", "3g.71gb,3g.71gb", "-C"});
-  EXPECT_NE(ValueOf(Take(0), "memory.used"), std::nullopt);
+  EXPECT_NE(MigValue(Take(0), "memory.used"), std::nullopt);
 }
 
 TEST_F(SamplingMig, TheBackendFindsPartsByTheirAddresses) {
@@ -207,7 +207,7 @@ TEST_F(SamplingMig, TheBackendFindsPartsByTheirAddresses) {
   const auto used = [&](const std::string& address) {
     const auto sample = backend->TakeSample(address, Everything());
     EXPECT_TRUE(sample.ok()) << address << ": " << sample.error().ToString();
-    return sample.ok() ? ValueOf(*sample, "memory.used") : std::nullopt;
+    return sample.ok() ? MigValue(*sample, "memory.used") : std::nullopt;
   };
   EXPECT_EQ(used("0/2"), 1024.0 * 1048576);
   EXPECT_EQ(used("0/3"), std::nullopt) << "nothing runs on it";

@@ -55,7 +55,7 @@ struct Divided : Node {
   }
 };
 
-api::TelemetryConfig With(std::vector<std::string> fields, bool holders = false) {
+api::TelemetryConfig PartsWith(std::vector<std::string> fields, bool holders = false) {
   api::TelemetryConfig config;
   config.names = {api::MetricNames::kExporter};
   config.host_label = api::HostLabel::kNone;
@@ -67,7 +67,7 @@ api::TelemetryConfig With(std::vector<std::string> fields, bool holders = false)
 // dcgm-exporter, internal/pkg/devicemonitoring: a GPU with instances is not shown, its instances
 // are; what NVML has of the GPU alone has the same value for each of them.
 TEST(ExporterParts, ADividedDeviceHasTheSeriesOfItsParts) {
-  const std::string page = PageOf(Divided(), With({"ACME_MEMORY", "ACME_POWER"}));
+  const std::string page = PageOf(Divided(), PartsWith({"ACME_MEMORY", "ACME_POWER"}));
   EXPECT_THAT(
       SeriesOf(page, "ACME_MEMORY"),
       ElementsAre(R"(ACME_MEMORY{gpu="0",UUID="G0",modelName="Acme Small",profile="1g.P1"} 100)",
@@ -84,7 +84,7 @@ TEST(ExporterParts, ADividedDeviceHasTheSeriesOfItsParts) {
 }
 
 TEST(ExporterParts, TheHolderOfAPartIsInItsSeriesAlone) {
-  const auto series = SeriesOf(PageOf(Divided(), With({"ACME_POWER"}, true)), "ACME_POWER");
+  const auto series = SeriesOf(PageOf(Divided(), PartsWith({"ACME_POWER"}, true)), "ACME_POWER");
   ASSERT_THAT(series, Not(IsEmpty()));
   EXPECT_THAT(series[0],
               HasSubstr(R"(profile="1g.P1",container="main",namespace="ml",pod="train-0"})"));
@@ -94,7 +94,7 @@ TEST(ExporterParts, TheHolderOfAPartIsInItsSeriesAlone) {
 TEST(ExporterParts, JobsOfAPartAreThoseOfItsOwnFile) {
   Divided node;
   node.jobs = {{"0", {"all"}}, {"0.1g.P1", {"17", "18"}}, {"0.1g.P9", {"19"}}};
-  api::TelemetryConfig config = With({"ACME_POWER", "ACME_LINK_SENT"});
+  api::TelemetryConfig config = PartsWith({"ACME_POWER", "ACME_LINK_SENT"});
   config.job_directory = "/jobs";
   const std::string page = PageOf(node, config);
   EXPECT_THAT(SeriesOf(page, "ACME_POWER"),
@@ -112,7 +112,7 @@ TEST(ExporterParts, JobsOfAPartAreThoseOfItsOwnFile) {
 TEST(ExporterParts, TheOneHolderOfPartsOfAPartIsInItsSeries) {
   Divided node;
   const auto of_p2 = [&node] {
-    return SeriesOf(PageOf(node, With({"ACME_POWER"}, true)), "ACME_POWER")[1];
+    return SeriesOf(PageOf(node, PartsWith({"ACME_POWER"}, true)), "ACME_POWER")[1];
   };
   const auto hold = [&node](std::size_t lease) {
     node.Hold("P2.1", lease);
@@ -139,7 +139,7 @@ TEST(ExporterParts, APodCannotNameAnInstance) {
   node.Hold("G1", 1);
   node.ledger.leases.pop_back();
   node.EditLeases([](ledger::Lease& lease) { lease.labels = {{"profile", "1g.P1"}}; });
-  api::TelemetryConfig config = With({"ACME_POWER"}, true);
+  api::TelemetryConfig config = PartsWith({"ACME_POWER"}, true);
   config.holder_labels = {"*"};
   const auto series = SeriesOf(PageOf(node, config), "ACME_POWER");
   ASSERT_THAT(series, SizeIs(3));
@@ -150,7 +150,7 @@ TEST(ExporterParts, APodCannotNameAnInstance) {
 
 // dcgm-exporter has the links of a GPU in MIG mode as of any other.
 TEST(ExporterParts, LinksAreThoseOfTheDevice) {
-  const std::string page = PageOf(Divided(), With({"ACME_LINK_SENT", "ACME_LINK_1"}));
+  const std::string page = PageOf(Divided(), PartsWith({"ACME_LINK_SENT", "ACME_LINK_1"}));
   EXPECT_THAT(SeriesOf(page, "ACME_LINK_SENT"),
               testing::Contains(
                   R"(ACME_LINK_SENT{nvlink="0",gpu="0",UUID="G0",modelName="Acme Small"} 10)"));
@@ -160,7 +160,7 @@ TEST(ExporterParts, LinksAreThoseOfTheDevice) {
 }
 
 TEST(ExporterParts, AFactThatThePartLacksIsTheDevices) {
-  api::TelemetryConfig config = With({"ACME_POWER"});
+  api::TelemetryConfig config = PartsWith({"ACME_POWER"});
   config.counters.push_back({"ACME_SERIAL", "label", ""});
   EXPECT_THAT(SeriesOf(PageOf(Divided(), config), "ACME_POWER")[0],
               HasSubstr("profile=\"1g.P1\",ACME_SERIAL=\"1000\""));
@@ -178,7 +178,7 @@ TEST(ExporterParts, ErrorsOfTheDeviceAreOfEachPartAndThoseOfAPartAreItsOwn) {
   inputs.evidence = {count("G0", 31, 2, 1), count("P1", 31, 3, 2), count("P1", 94, 1, 3)};
   inputs.recent_evidence = inputs.evidence;
   const std::string page =
-      PageOf(Divided(), With({"ACME_XID", "ACME_XID_COUNT", "ACME_XID_TOTAL"}), inputs);
+      PageOf(Divided(), PartsWith({"ACME_XID", "ACME_XID_COUNT", "ACME_XID_TOTAL"}), inputs);
   const auto xid = SeriesOf(page, "ACME_XID");
   ASSERT_THAT(xid, SizeIs(3));
   EXPECT_THAT(xid[0], testing::EndsWith("} 94")) << "the last one";
@@ -198,7 +198,7 @@ TEST(ExporterParts, WhatIsWrongWithTheDeviceIsWrongWithItsParts) {
   const auto health_of = [&node](device::HealthState device, device::HealthState part) {
     node.inventory.devices[0].health.state = device;
     node.inventory.devices[1].health.state = part;
-    const auto series = SeriesOf(PageOf(node, With({"ACME_HEALTH"})), "ACME_HEALTH");
+    const auto series = SeriesOf(PageOf(node, PartsWith({"ACME_HEALTH"})), "ACME_HEALTH");
     return series.empty() ? "" : series[0].substr(series[0].rfind(' ') + 1);
   };
   using enum device::HealthState;
@@ -210,7 +210,7 @@ TEST(ExporterParts, WhatIsWrongWithTheDeviceIsWrongWithItsParts) {
 
 TEST(ExporterParts, ReasonsForReducedClocksAreTheDevices) {
   MetricsRenderer renderer(fixture::FindMeasuredAcme);
-  renderer.Configure(With({"ACME_REASON_COUNT"}), "node-1");
+  renderer.Configure(PartsWith({"ACME_REASON_COUNT"}), "node-1");
   const Divided node;
   renderer.AddSample(node.samples, base::TimePoint{});
   const std::string page =
@@ -224,7 +224,7 @@ TEST(ExporterParts, WhenThePartsAreGoneTheDeviceIsShownAgain) {
   Divided node;
   node.inventory.devices.erase(node.inventory.devices.begin() + 1,
                                node.inventory.devices.begin() + 4);
-  EXPECT_THAT(SeriesOf(PageOf(node, With({"ACME_POWER"})), "ACME_POWER")[0],
+  EXPECT_THAT(SeriesOf(PageOf(node, PartsWith({"ACME_POWER"})), "ACME_POWER")[0],
               R"(ACME_POWER{gpu="0",UUID="G0",modelName="Acme Small"} 61.234000)");
 }
 

@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-api::TelemetryConfig With(std::vector<std::string> fields) {
+api::TelemetryConfig SettingsWith(std::vector<std::string> fields) {
   api::TelemetryConfig config;
   config.names = {api::MetricNames::kExporter};
   config.host_label = api::HostLabel::kNone;
@@ -34,7 +34,7 @@ std::string PageWith(const api::TelemetryConfig& config, const Node& node = {},
 }
 
 TEST(ExporterSettings, EachNumberedPartOfADeviceHasASeries) {
-  EXPECT_THAT(SeriesOf(PageWith(With({"ACME_ENGINE"})), "ACME_ENGINE"),
+  EXPECT_THAT(SeriesOf(PageWith(SettingsWith({"ACME_ENGINE"})), "ACME_ENGINE"),
               ElementsAre(HasSubstr("{gpu=\"0\",UUID=\"G0\",modelName=\"Acme Small\""),
                           HasSubstr(",part=\"1\"} 20"), HasSubstr("gpu=\"1\""),
                           HasSubstr(",part=\"1\"} 20")));
@@ -49,19 +49,19 @@ TEST(ExporterSettings, ANumberThatNoChipHasMakesNoSeries) {
     return std::pair(one.value.quantity, one.value.link);
   });
   node.samples.devices["G0"] = std::make_shared<const sample::DeviceSample>(sample);
-  EXPECT_THAT(SeriesOf(PageWith(With({"ACME_ENGINE"}), node), "ACME_ENGINE"), SizeIs(4));
+  EXPECT_THAT(SeriesOf(PageWith(SettingsWith({"ACME_ENGINE"}), node), "ACME_ENGINE"), SizeIs(4));
 }
 
 TEST(ExporterSettings, HealthIsOneOrZeroAndNothingWhereItIsUnknown) {
   Node node;
-  EXPECT_THAT(SeriesOf(PageWith(With({"ACME_HEALTHY"}), node), "ACME_HEALTHY"),
+  EXPECT_THAT(SeriesOf(PageWith(SettingsWith({"ACME_HEALTHY"}), node), "ACME_HEALTHY"),
               ElementsAre(HasSubstr("} 1"), HasSubstr("} 0")));
   node.inventory.devices[0].health.state = device::HealthState::kUnknown;
-  EXPECT_THAT(SeriesOf(PageWith(With({"ACME_HEALTHY"}), node), "ACME_HEALTHY"), SizeIs(1));
+  EXPECT_THAT(SeriesOf(PageWith(SettingsWith({"ACME_HEALTHY"}), node), "ACME_HEALTHY"), SizeIs(1));
 }
 
 TEST(ExporterSettings, DevicesAreCountedOnceForTheNode) {
-  api::TelemetryConfig config = With({"ACME_DEVICES"});
+  api::TelemetryConfig config = SettingsWith({"ACME_DEVICES"});
   config.exporter.labels = {{"cluster", "west"}};
   EXPECT_THAT(SeriesOf(PageWith(config), "ACME_DEVICES"),
               ElementsAre("ACME_DEVICES{node=\"node-1\",cluster=\"west\"} 2"))
@@ -69,7 +69,7 @@ TEST(ExporterSettings, DevicesAreCountedOnceForTheNode) {
 }
 
 TEST(ExporterSettings, APrefixAndLabelsAreOnAllSeries) {
-  api::TelemetryConfig config = With({"ACME_CLOCK", "ACME_XID"});
+  api::TelemetryConfig config = SettingsWith({"ACME_CLOCK", "ACME_XID"});
   config.exporter.prefix = "my_";
   config.exporter.labels = {{"rack", "r\"7"}, {"gpu", "mine"}};
   const std::string page = PageWith(config);
@@ -85,7 +85,7 @@ TEST(ExporterSettings, APrefixAndLabelsAreOnAllSeries) {
 }
 
 TEST(ExporterSettings, LabelsOfAPodHaveTheNamesThatTheyAreGiven) {
-  api::TelemetryConfig config = With({"ACME_CLOCK"});
+  api::TelemetryConfig config = SettingsWith({"ACME_CLOCK"});
   config.exporter.holder_labels = {{"workload", "app.kubernetes.io/name"}, {"pod", "gpu"}};
   const std::string series = SeriesOf(PageWith(config), "ACME_CLOCK").front();
   EXPECT_THAT(series, HasSubstr("workload=\"train\""));
@@ -98,14 +98,14 @@ TEST(ExporterSettings, LabelsOfAPodHaveTheNamesThatTheyAreGiven) {
 }
 
 TEST(ExporterSettings, TheUidOfAPodIsShownWhereItIsAskedFor) {
-  api::TelemetryConfig config = With({"ACME_CLOCK"});
+  api::TelemetryConfig config = SettingsWith({"ACME_CLOCK"});
   EXPECT_THAT(PageWith(config), Not(HasSubstr("pod_uid=")));
   config.exporter.pod_uid = true;
   EXPECT_THAT(PageWith(config), HasSubstr("pod_uid=\"uid-train-0\""));
 }
 
 TEST(ExporterSettings, OnlyChosenDevicesAreShownAndAllAreCounted) {
-  api::TelemetryConfig config = With({"ACME_CLOCK", "ACME_DEVICES"});
+  api::TelemetryConfig config = SettingsWith({"ACME_CLOCK", "ACME_DEVICES"});
   config.exporter.devices = {1, 7};
   const std::string page = PageWith(config);
   EXPECT_THAT(SeriesOf(page, "ACME_CLOCK"), ElementsAre(HasSubstr("gpu=\"1\"")));
@@ -113,11 +113,11 @@ TEST(ExporterSettings, OnlyChosenDevicesAreShownAndAllAreCounted) {
 }
 
 TEST(ExporterSettings, RowsForAnotherExporterLeaveItItsOwn) {
-  EXPECT_THAT(SeriesOf(PageWith(With({"DCGM_FI_DEV_SM_CLOCK"})), "ACME_UTIL"), SizeIs(2));
+  EXPECT_THAT(SeriesOf(PageWith(SettingsWith({"DCGM_FI_DEV_SM_CLOCK"})), "ACME_UTIL"), SizeIs(2));
 }
 
 TEST(ExporterSettings, LabelsAloneLeaveItsFamilies) {
-  api::TelemetryConfig config = With({});
+  api::TelemetryConfig config = SettingsWith({});
   config.counters = {{"ACME_SERIAL", "label", ""}, {"ACME_SERIAL", "label", ""}};
   const std::string page = PageWith(config);
   EXPECT_THAT(SeriesOf(page, "ACME_UTIL"), Contains(HasSubstr("ACME_SERIAL=\"1000\"")));

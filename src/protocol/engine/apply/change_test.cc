@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const DesiredConfig kDesired = {.cdi = true,
+const DesiredConfig kWithCdi = {.cdi = true,
                                 .handlers = {{"nvidia", "/opt/penstock/penstock-runtime"}},
                                 .default_handler = "nvidia"};
 constexpr char kPath[] = "/etc/containerd/config.toml";
@@ -35,7 +35,7 @@ version = 2
 )";
 
 /// A containerd 1.7 with one file, and the record of what Penstock wrote for it.
-struct Machine {
+struct ChangedMachine {
   EngineFacts facts{.name = "containerd",
                     .major = 1,
                     .minor = 7,
@@ -68,8 +68,8 @@ struct Machine {
 };
 
 TEST(EngineConfigChange, UndoneItIsTheFirstTextToTheByte) {
-  Machine machine;
-  EXPECT_EQ(machine.Do(kDesired), 1u);
+  ChangedMachine machine;
+  EXPECT_EQ(machine.Do(kWithCdi), 1u);
   EXPECT_NE(machine.text(), kFirst);
   EXPECT_EQ(machine.Do({}), 1u);
   EXPECT_EQ(machine.text(), kFirst);
@@ -77,8 +77,8 @@ TEST(EngineConfigChange, UndoneItIsTheFirstTextToTheByte) {
 }
 
 TEST(EngineConfigChange, TheSecondTimeNothingChanges) {
-  Machine machine;
-  machine.Do(kDesired);
+  ChangedMachine machine;
+  machine.Do(kWithCdi);
   machine.facts.effective = R"([plugins."io.containerd.grpc.v1.cri"]
 enable_cdi = true
 [plugins."io.containerd.grpc.v1.cri".containerd]
@@ -88,13 +88,13 @@ runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
 runtime_type = "io.containerd.runc.v2"
 )";
-  EXPECT_EQ(machine.Do(kDesired), 0u);
+  EXPECT_EQ(machine.Do(kWithCdi), 0u);
   EXPECT_EQ(FindStanding(machine.disk, machine.record).standing, Standing::kAsWritten);
 }
 
 TEST(EngineConfigChange, AnAdministratorsLaterEditsOutliveBothAnotherRequestAndTheUndoing) {
-  Machine machine;
-  machine.Do(kDesired);
+  ChangedMachine machine;
+  machine.Do(kWithCdi);
   machine.Edit("level = \"info\"", "level = \"debug\" # for a while");
   machine.Edit("pause:3.8", "pause:3.9");
   machine.Edit("# head\n", "# head\n# and more\n");
@@ -111,8 +111,8 @@ TEST(EngineConfigChange, AnAdministratorsLaterEditsOutliveBothAnotherRequestAndT
 }
 
 TEST(EngineConfigChange, WhereLinesTouchKeysAreTakenBackOneByOne) {
-  Machine machine;
-  machine.Do(kDesired);
+  ChangedMachine machine;
+  machine.Do(kWithCdi);
   machine.Edit(
       "enable_cdi = true",
       "enable_cdi = true # who wrote that?\n  device_ownership_from_security_context = true");
@@ -124,8 +124,8 @@ TEST(EngineConfigChange, WhereLinesTouchKeysAreTakenBackOneByOne) {
 }
 
 TEST(EngineConfigChange, WhatOthersSetOtherwiseIsTheirs) {
-  Machine machine;
-  machine.Do(kDesired);
+  ChangedMachine machine;
+  machine.Do(kWithCdi);
   machine.Edit("default_runtime_name = \"nvidia\"", "default_runtime_name = \"kata\"");
   const auto stands = FindStanding(machine.disk, machine.record);
   EXPECT_EQ(stands.standing, Standing::kChanged);
@@ -140,13 +140,13 @@ TEST(EngineConfigChange, WhatOthersSetOtherwiseIsTheirs) {
 }
 
 TEST(EngineConfigChange, AFileThatWasWrittenAgainIsConfiguredAgain) {
-  Machine machine;
-  machine.Do(kDesired);
+  ChangedMachine machine;
+  machine.Do(kWithCdi);
   const std::string ours = machine.text();
   machine.text() = kFirst;  // as kubespray does
   EXPECT_EQ(FindStanding(machine.disk, machine.record).standing,
             Standing::kChanged);  // default_runtime_name is theirs
-  EXPECT_EQ(machine.Do(kDesired), 1u);
+  EXPECT_EQ(machine.Do(kWithCdi), 1u);
   EXPECT_EQ(machine.text(), ours);
   machine.text() = "version = 2\n";
   EXPECT_EQ(FindStanding(machine.disk, machine.record).standing, Standing::kMissing);
@@ -155,13 +155,13 @@ TEST(EngineConfigChange, AFileThatWasWrittenAgainIsConfiguredAgain) {
 }
 
 TEST(EngineConfigChange, FilesOfOursGoUnlessSomeoneWroteIntoThem) {
-  Machine machine;
+  ChangedMachine machine;
   machine.facts.major = 2;
   machine.facts.minor = 1;
   machine.text() = "version = 3\nimports = [\"conf.d/*.toml\"]\n";
-  EXPECT_EQ(machine.Do(kDesired), 1u);
+  EXPECT_EQ(machine.Do(kWithCdi), 1u);
   ASSERT_TRUE(machine.disk[machine.facts.drop_in.path]);
-  Machine other = machine;
+  ChangedMachine other = machine;
   EXPECT_EQ(machine.Do({}), 1u);
   EXPECT_FALSE(machine.disk[machine.facts.drop_in.path]);
   *other.disk[other.facts.drop_in.path] += "\n[debug]\nlevel = \"x\"\n";
@@ -176,11 +176,11 @@ TEST(EngineConfigChange, FilesOfOursGoUnlessSomeoneWroteIntoThem) {
 }
 
 TEST(EngineConfigChange, IllFormedFilesChangeNothing) {
-  Machine machine;
-  machine.Do(kDesired);
+  ChangedMachine machine;
+  machine.Do(kWithCdi);
   machine.text() += "[\n";
   EXPECT_EQ(machine.Plan({}).error().code(), base::Code::kInvalidArgument);
-  EXPECT_THAT(machine.Plan(kDesired).error().message(), HasSubstr(kPath));
+  EXPECT_THAT(machine.Plan(kWithCdi).error().message(), HasSubstr(kPath));
 }
 
 TEST(EngineConfigChange, ATemplateOfOursThatSomeoneRewroteIsLeftToThem) {
@@ -209,8 +209,8 @@ TEST(EngineConfigChange, WhatTheEngineSaysMustBeWhatWasDesiredAndNothingElse) {
 TEST(EngineConfigChange, AnyEditsOfOthersAreKept) {
   for (unsigned seed = 0; seed < 500; ++seed) {
     std::mt19937 random(seed);
-    Machine machine;
-    machine.Do(kDesired);
+    ChangedMachine machine;
+    machine.Do(kWithCdi);
     const auto lines = Lines(machine.text());
     std::string edited, added;
     for (const std::string_view line : lines) {

@@ -31,15 +31,15 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using namespace std::chrono_literals;
 
-constexpr char kMain[] = "version = 3\n[debug]\nlevel = \"info\"\n";
-const DesiredConfig kDesired = {.handlers = {{"nvidia", "/opt/penstock/penstock-runtime"}}};
+constexpr char kMainConfig[] = "version = 3\n[debug]\nlevel = \"info\"\n";
+const DesiredConfig kHandlers = {.handlers = {{"nvidia", "/opt/penstock/penstock-runtime"}}};
 
 /// A containerd 2.1 that reports its version and the contents of its drop-in; two files change: the
 /// main one and the drop-in.
 class Machine {
  public:
   Machine() {
-    folder_.Write("etc/config.toml", kMain);
+    folder_.Write("etc/config.toml", kMainConfig);
     const std::string drop_in = folder_ / "etc/conf.d/99-penstock.toml";
     folder_.Write("containerd",
                   "#!/bin/sh\n[ \"$1\" = --version ] && echo containerd v2.1.0 && exit\ncat " +
@@ -50,7 +50,7 @@ class Machine {
     install.socket = folder_ / "none.sock";
     install.program = folder_ / "containerd";
     install.style = ConfigStyle::kPlain;
-    options.desired = kDesired;
+    options.desired = kHandlers;
     options.state_dir = folder_ / "state";
   }
 
@@ -88,7 +88,7 @@ TEST(EngineConfigurator, WritesRemembersAndUndoes) {
   EXPECT_EQ(ConfiguredInstalls(machine.options.state_dir)->front().config, machine.install.config);
   machine.options.desired = {};
   ASSERT_TRUE(machine.Run().ok());
-  EXPECT_EQ(machine.Main(), kMain);
+  EXPECT_EQ(machine.Main(), kMainConfig);
   EXPECT_FALSE(machine.HasDropIn());
   EXPECT_FALSE(os::Exists(machine.journal()));
 }
@@ -142,7 +142,7 @@ TEST(EngineConfigurator, ARunThatWasKilledIsRepairedWhateverItHadWritten) {
       Machine& other = machine;
       other.options.desired = {};
       const auto done = Must(other.Run());
-      EXPECT_EQ(other.Main(), kMain);
+      EXPECT_EQ(other.Main(), kMainConfig);
       EXPECT_FALSE(other.HasDropIn());
       EXPECT_FALSE(os::Exists(other.journal()));
     }
@@ -150,7 +150,7 @@ TEST(EngineConfigurator, ARunThatWasKilledIsRepairedWhateverItHadWritten) {
 
 TEST(EngineConfigurator, WhatSomeoneWroteMeanwhileStays) {
   Machine machine;
-  const std::vector<FileChange> files = {{machine.install.config, kMain, "version = 3\n"}};
+  const std::vector<FileChange> files = {{machine.install.config, kMainConfig, "version = 3\n"}};
   ASSERT_TRUE(SaveJournal(machine.journal(), {.phase = Phase::kWriting, .files = files}).ok());
   ASSERT_TRUE(os::WriteFileAtomically(machine.install.config, "version = 3\n# mine\n").ok());
   const auto done = Must(machine.Run());
@@ -163,7 +163,7 @@ TEST(EngineConfigurator, AFileThatCannotBeWrittenLeavesNothingBehind) {
   Machine machine;
   machine.install.drop_in = machine.folder_ / "etc/config.toml/x.toml";  // below a file
   EXPECT_THAT(machine.Run().error().message(), HasSubstr("etc/config.toml"));
-  EXPECT_EQ(machine.Main(), kMain);
+  EXPECT_EQ(machine.Main(), kMainConfig);
   EXPECT_FALSE(os::Exists(machine.journal()));
 }
 
@@ -176,7 +176,7 @@ TEST(EngineConfigurator, ADamagedMemoryIsNoLicenceToGuess) {
               HasSubstr("Penstock's record of this engine is damaged"));
   ASSERT_TRUE(os::WriteFileAtomically(machine.journal(), "{\"version\": 2}").ok());
   EXPECT_THAT(machine.Run().error().message(), HasSubstr("newer Penstock"));
-  EXPECT_EQ(machine.Main(), kMain);
+  EXPECT_EQ(machine.Main(), kMainConfig);
 }
 
 TEST(EngineConfigurator, AnEngineThatCannotBeAskedIsDecidedByItsFilesUnlessItMustBe) {
@@ -329,7 +329,7 @@ TEST_F(ConfiguringBySignal, AnEngineThatDoesNotComeBackIsStartedWithItsOldFilesB
   EXPECT_TRUE(is_said("containerd is restarting")) << "the deadline has not passed";
   EXPECT_TRUE(machine_.HasDropIn());
   time.Advance(2s);
-  EXPECT_EQ(machine_.Main(), kMain);
+  EXPECT_EQ(machine_.Main(), kMainConfig);
   EXPECT_FALSE(machine_.HasDropIn());
   engine.WaitUntilItListens();
   EXPECT_TRUE(time.AdvanceUntil(20ms, [&] {
@@ -351,7 +351,7 @@ TEST_F(ConfiguringBySignal, NothingIsChangedWhereItCannotBeSeenWhoIsToGetTheSign
   EXPECT_EQ(machine_.Run().error().message(),
             "the process to signal for containerd cannot be determined: pass --restart-mode none; "
             "nothing was changed");
-  EXPECT_EQ(machine_.Main(), kMain);
+  EXPECT_EQ(machine_.Main(), kMainConfig);
   EXPECT_FALSE(machine_.HasDropIn());
   EXPECT_FALSE(os::Exists(machine_.journal()));
   EXPECT_FALSE(engine.IsSignalled());
@@ -364,7 +364,7 @@ TEST_F(ConfiguringBySignal, NothingIsChangedWhereNoUnitIsKnownThatCouldStartAgai
   EXPECT_EQ(
       machine_.Run().error().message(),
       "no systemd unit of containerd is known: pass --restart-mode none; nothing was changed");
-  EXPECT_EQ(machine_.Main(), kMain);
+  EXPECT_EQ(machine_.Main(), kMainConfig);
   EXPECT_FALSE(os::Exists(machine_.journal()));
 }
 
