@@ -172,7 +172,9 @@ class Check:
             result = runner.run(chosen, [*kind, *options], environment, self.stop_at,
                                 self._as_root(environment))
         result.before = sum(len(one.suite.tests) for one in decisions if not one.run)
-        testing.note_passed(decisions, result, current, passed)
+        if changed := testing.note_passed(decisions, result, current, passed):
+            self.say("these suites run again, since their inputs changed while they ran: "
+                     + ", ".join(changed))
         if self.cache.problem:
             self.say(f"the cache keeps nothing new: {self.cache.problem}")
         return result

@@ -133,6 +133,19 @@ def test_what_did_not_change_is_skipped_by_name_and_what_changed_runs(project):
     assert summary(again) == "100% tests passed, 0 tests failed out of 3"
 
 
+def test_suites_whose_inputs_change_while_they_run_are_named_and_run_again(project):
+    built = 'mkdir -p "$1" && date +%N > "$1/'
+    project.write("tests/words.sh", built + 'program"\n')
+    done = project.check()
+    assert "inputs changed while they ran: " in done.stdout
+    assert "words (programs of the build)" in done.stdout
+    assert "dear (programs of the build)" in done.stdout
+    # Programs that only benchmarks use are built by a test.
+    project.write("tests/words.sh", built + 'bench-program"\n')
+    assert "while they ran" not in project.check().stdout
+    assert all_but_one_skipped(project.check())
+
+
 def test_a_failed_test_is_shown_in_part_and_runs_again(project):
     project.write("tests/words.sh", "seq 100000 100500; exit 1")
     done = project.check()

@@ -111,12 +111,13 @@ class Inputs:
 
     def programs_of_the_build(self) -> str:
         """Everything that a test can start or load: all programs and libraries except the test
-        programs. The changelog of the packages is a page."""
+        programs. The changelog of the packages is a page. The programs of benchmarks are built
+        while tests run; their sources are among the files."""
         if self._programs is None:
             listed = [path for below in ("bin", "lib", "share", "deploy")
                       for path in sorted((self.build / below).rglob("*"))
                       if path.suffix != ".cmake" and "CMakeFiles" not in path.parts
-                      and path.name != "changelog.gz"]
+                      and path.name != "changelog.gz" and not path.name.startswith("bench-")]
             listed += [path for path in sorted((self.build / "tests").glob("*"))
                        if not path.name.endswith("_test") and os.access(path, os.X_OK)]
             self._programs = digest([(str(path.relative_to(self.build)), self._hash(path))

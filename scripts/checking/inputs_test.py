@@ -74,6 +74,7 @@ INPUT_OF = {
     "build/dev/tests/reader_test": {"reader"},
     "build/dev/tests/helper": {"reader", "pytest", "shell"},
     "build/dev/bin/program": {"reader", "pytest", "shell"},
+    "build/dev/bin/bench-program": set(),  # built while tests run
     "build/dev/lib/simulated/lib.so": {"reader", "pytest", "shell"},
     "build/dev/share/data": {"reader", "pytest", "shell"},
     "build/dev/deploy/agent.service": {"reader", "pytest", "shell"},
@@ -89,6 +90,7 @@ INPUT_OF = {
     "docs/new.md": {"sources"},
     "build/dev/deploy/packages/changelog.gz": set(),
     "src/testdata/x": {"reader", "pytest", "shell", "sources"},
+    "bench/program.cc": {"reader", "pytest", "shell", "sources"},
     "src/room/a.cc": {"reader", "pytest", "shell", "sources"},
     "src/room/a.h": {"reader", "pytest", "shell", "sources"},
     "src/room/a_test.cc": {"sources"},  # an input of the others only through the program built from it

@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import downloads
 import history
 import processes
 import stages
@@ -23,8 +24,14 @@ SUMMARY = re.compile(r"^\d+% tests passed, \d+ tests failed out of \d+")
 NO_NETWORK = {"GOPROXY": "off", "GOTOOLCHAIN": "local", "PIP_NO_INDEX": "1",
               "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PENSTOCK_OFFLINE": "1"}
 MEMORY = Path("/dev/shm")
-# The long suites mostly wait for a cluster or for containers.
-AT_ONCE = 1 + 2 * (os.cpu_count() or 1)
+LONG_SUITE = 3 << 30  # bytes: the largest is a Kubernetes with four nodes
+
+
+def at_once() -> int:
+    """So many tests: the long suites mostly wait for a cluster or for containers, and fewer if the
+    memory does not suffice for as many of them."""
+    most = 1 + 2 * (os.cpu_count() or 1)
+    return max(1, min(most, downloads.memory_available() // LONG_SUITE))
 
 
 @contextlib.contextmanager
@@ -75,7 +82,7 @@ class Tests:
         junit = self.build / "ctest.xml"
         junit.unlink(missing_ok=True)
         command = [*prefix, "ctest", "--test-dir", self.build, "--no-tests=error",
-                   "--parallel", AT_ONCE, "--output-junit", junit,
+                   "--parallel", at_once(), "--output-junit", junit,
                    "--test-output-size-failed", 50_000_000, *options]
         selection = self.build / "selected-tests"
         # ctest ignores the last number of a file that does not end with a newline.
@@ -159,12 +166,22 @@ def describe(decisions: list[Decision]) -> str:
     return "\n".join(lines)
 
 
-def note_passed(decisions: list[Decision], result: Result, inputs: Inputs, greens: Greens):
-    """Records the suites whose cases all passed, unless their inputs changed while they ran."""
+def note_passed(decisions: list[Decision], result: Result, inputs: Inputs,
+                greens: Greens) -> list[str]:
+    """Records the suites whose cases all passed. Returns those that are not recorded because their
+    inputs changed while they ran, each with what changed."""
     results = {one.name: one.result for one in result.ran}
     fresh = Inputs(inputs.source, inputs.build, inputs.machine)
+    changed = []
     for one in decisions:
         all_passed = all(results.get(test.name) == "passed" for test in one.suite.tests)
-        if one.run and one.ingredients and all_passed and fresh.of(one.suite) == one.ingredients:
+        if not (one.run and one.ingredients and all_passed):
+            continue
+        now = fresh.of(one.suite) or {}
+        if now == one.ingredients:
             greens.note(one.suite, one.ingredients)
+        else:
+            others = sorted(name for name, value in one.ingredients.items() if now.get(name) != value)
+            changed.append(f"{one.suite.name} ({', '.join(others)})")
     greens.prune()
+    return changed

@@ -31,3 +31,10 @@ def test_without_a_large_place_in_memory_for_programs_and_device_files_the_disk_
 def test_without_the_place_the_disk_is_used(tmp_path):
     with testing.folder_in_memory(tmp_path / "missing") as environment:
         assert environment == {}
+
+
+@pytest.mark.parametrize("gibibytes, tests", [(64, 5), (15, 5), (8, 2), (2, 1), (0, 1)])
+def test_fewer_tests_run_at_once_where_memory_is_short(monkeypatch, gibibytes, tests):
+    monkeypatch.setattr(testing.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(testing.downloads, "memory_available", lambda: gibibytes << 30)
+    assert testing.at_once() == tests

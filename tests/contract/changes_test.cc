@@ -74,7 +74,7 @@ class Changes : public ApiServer {
             .path = kPods.Path(space, name, "eviction"),
             .content_type = "application/json",
             .body = eviction.dump(),
-            .deadline = 3s};
+            .deadline = 60s};
   }
 
   static std::string OtherUid(const std::string& name, const std::string& uid) {

@@ -2,6 +2,7 @@
 a cluster. Uses the parts of tests/e2e/cluster; downloads nothing."""
 import contextlib
 import os
+import random
 import socket
 import ssl
 import subprocess
@@ -22,9 +23,12 @@ NODE = "n1"  # the node for whose kubelet pki makes a certificate
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    """Below the ports that the kernel gives to connections, which would take it at any time."""
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", random.randrange(max(1024, first - 20000), first)))
+            return one.getsockname()[1]
 
 
 class ControlPlane:

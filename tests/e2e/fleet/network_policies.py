@@ -33,10 +33,10 @@ def nft(pid: int, *arguments: str, text: str = "") -> str:
     return done.stdout
 
 
-def connects(pid: int, address: str, port: int) -> bool:
-    """Whether a process in that network can open a connection, within 3 s."""
+def connects(pid: int, address: str, port: int, within: float = 60) -> bool:
+    """Whether a process in that network can open a connection, within so many seconds."""
     with network_of(Path(f"/proc/{pid}")), socket.socket() as opened:
-        opened.settimeout(3)
+        opened.settimeout(within)
         with contextlib.suppress(OSError):
             opened.connect((address, port))
             return True
