@@ -3,7 +3,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -13,6 +12,7 @@
 
 #include "os/core/file.h"
 #include "os/core/testing/temporary_folder.h"
+#include "os/testing/eventually.h"
 
 namespace penstock::app {
 namespace {
@@ -51,10 +51,6 @@ class MigHookTest : public ::testing::Test {
     return line.ok() && !line->empty();
   }
 
-  static void Await(const std::function<bool()>& condition) {
-    while (!condition()) ::usleep(10'000);
-  }
-
   os::TemporaryFolder folder_;
 };
 
@@ -90,7 +86,7 @@ TEST_F(MigHookTest, KillsWhatDoesNotEndWithWhatItStarted) {
       Hooks({"/bin/sleep 1000 & echo $! > pid; wait"}, ", workdir: " + folder_.path());
   EXPECT_EQ(Run(file, {.deadline = std::chrono::seconds(10)}).error().code(),
             Code::kDeadlineExceeded);
-  Await([&] { return !Runs("pid"); });
+  EXPECT_TRUE(os::Eventually([&] { return !Runs("pid"); }));
 }
 
 class MigHookSignalTest : public MigHookTest {
@@ -98,7 +94,7 @@ class MigHookSignalTest : public MigHookTest {
   /// Runs the hooks at apply-start, and sends this process a signal once there is a file "pid".
   base::Status RunWithSignal(const std::string& file, int signal, MigHookRunner::Options options) {
     std::thread sender([&] {
-      Await([&] { return !Read("pid").empty(); });
+      EXPECT_TRUE(os::Eventually([&] { return !Read("pid").empty(); }));
       ::kill(::getpid(), signal);
     });
     const base::Status status = Run(file, std::move(options));
@@ -145,7 +141,7 @@ TEST_F(MigHookSignalTest, KillsWhatIgnoresItAfterAGrace) {
   const auto status = RunWithSignal(
       file, SIGTERM, {.grace = std::chrono::milliseconds(100), .interruption = &interruption});
   EXPECT_EQ(status.error().code(), Code::kCancelled);
-  Await([&] { return !Runs("pid"); });
+  EXPECT_TRUE(os::Eventually([&] { return !Runs("pid"); }));
 }
 
 TEST_F(MigHookSignalTest, LeavesSignalsThatAreIgnoredSo) {
